@@ -1,0 +1,101 @@
+"""How an outcome becomes credit: the protocol of a credit scheme, and the group advantage that most start from.
+
+A scheme is pure: a group in, one :class:`Credit` per episode out, numpy float64, no I/O. The loss multiplies
+credit onto token log-ratios and does nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taspo_bench.episode import Episode, Group, Guidance
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Credit:
+    """Credit of one episode.
+
+    turns: one value per turn; a float stands for all the turn's response tokens, an array (n_response_tokens,)
+        gives each token its own.
+    advantage: the outcome advantage A_i that the credit was built on.
+    fallback: why the scheme fell back on A_i for the whole episode ("" if it did not).
+    """
+
+    turns: list[float | Array]
+    advantage: float
+    fallback: str = ""
+
+    @classmethod
+    def uniform(cls, episode: Episode, advantage: float, fallback: str = "") -> Credit:
+        """The outcome advantage on every turn, as GRPO has it."""
+        return cls([advantage] * len(episode.turns), advantage, fallback)
+
+    def per_turn(self) -> Array:
+        """Mean credit of each turn (T,)."""
+        return np.array([float(np.mean(value)) if np.size(value) else 0.0 for value in self.turns])
+
+
+class Scorer(Protocol):
+    """What a scheme may ask of the frozen policy and of the simulator. Nothing is computed before it is asked."""
+
+    def shift(self, episodes: Sequence[Episode], guidance: Sequence[Guidance]) -> list[list[Array]]:
+        """Token shifts D = log pi_old(y | guidance, h) - log pi_old(y | h) of the sampled responses.
+
+        One list per episode, one array (n_response_tokens,) per turn; zeros for a turn whose text is None.
+        """
+
+    def remaining_steps(self, episode: Episode) -> Array:
+        """Optimal number of actions left before each turn and after the last (T + 1,); inf where lost for good."""
+
+
+class CreditScheme(Protocol):
+    """A credit scheme. Its class takes its own settings as keyword arguments with defaults."""
+
+    name: str
+    uses_guidance: bool
+    """Whether groups must come with guidance."""
+
+    def credit(self, group: Group, scorer: Scorer) -> list[Credit]:
+        """Credit of every episode of a group with unequal returns, in the group's order."""
+
+
+def group_advantages(
+    returns: Sequence[float],
+    normalize: Literal["std", "none", "leave_one_out"] = "std",
+    delta: float = 1e-6,
+    ddof: int = 1,
+) -> Array:
+    """Outcome advantages A_i of one group, each trajectory once.
+
+    Args:
+        returns: verified returns R_i (K,).
+        normalize: ``std`` (R - mean) / (std + delta), GRPO; ``none`` R - mean, Dr. GRPO;
+            ``leave_one_out`` R - mean of the others, RLOO.
+        ddof: 1 as in the authors' code, 0 for the population standard deviation.
+
+    Returns:
+        Advantages (K,); all 0 for equal returns or a group of one. Equality is max - min = 0, not the std: a
+        rounding residue in the std must not be amplified.
+    """
+    values = np.asarray(returns, dtype=np.float64)
+    if len(values) < 2 or is_equal(values):
+        return np.zeros(len(values))
+    centred = values - values.mean()
+    if normalize == "none":
+        return centred
+    if normalize == "leave_one_out":
+        return centred * (len(values) / (len(values) - 1))
+    return centred / (values.std(ddof=ddof) + delta)
+
+
+def is_equal(returns: Sequence[float] | Array) -> bool:
+    """Whether all returns of a group are the same, so that it teaches nothing."""
+    values = np.asarray(returns, dtype=np.float64)
+    return len(values) == 0 or float(values.max() - values.min()) == 0.0
