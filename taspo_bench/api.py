@@ -88,6 +88,7 @@ class Rule:
     action: the action at that step, verbatim.
     quote: an exact piece of the observation that stood before that action.
     when: lines that must all stand in a turn's ``state_key`` for the advice to fit that turn.
+    unless: lines none of which may stand there.
     needs: phrases that the agent must have met in its observations before the advice tells it nothing hidden;
         advice whose ``needs`` are unmet reveals what the agent could not know (METHOD.md, "The trap").
     """
@@ -98,6 +99,13 @@ class Rule:
     quote: str
     when: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+
+    def fits(self, state_key: str, met: str) -> bool:
+        """Whether the advice holds in that state and, given the observations ``met`` so far, tells nothing hidden."""
+        lines = set(state_key.splitlines())
+        known = all(phrase in met for phrase in self.needs)
+        return known and lines.issuperset(self.when) and lines.isdisjoint(self.unless)
 
 
 class TextEnv(gym.Env[str, str], abc.ABC):
