@@ -121,11 +121,15 @@ def _with_span(turn: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Group:
-    """K rollouts of one task by one policy. ``guidance`` holds one entry per episode once it has been built."""
+    """K rollouts of one task by one policy. ``guidance`` holds one entry per episode once it has been built.
+
+    update: how many updates the policy had had when it made them (some schemes have a schedule).
+    """
 
     task_id: str
     episodes: list[Episode]
     guidance: list[Guidance | None] = field(default_factory=list)
+    update: int = 0
 
     @property
     def returns(self) -> list[float]:
