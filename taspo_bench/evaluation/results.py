@@ -1,0 +1,236 @@
+"""What a run folder holds: the record of one evaluated split, the cells of a run, and how both are read.
+
+A cell is one (method, environment, seed). One that failed or never finished stands in every table, as 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from taspo_bench.api import Split
+from taspo_bench.episode import Episode
+from taspo_bench.errors import DataError, SplitError
+from taspo_bench.evaluation.statistics import wilson
+
+SCHEMA = 1
+
+
+class TaskResult(TypedDict):
+    """How one task ended. ``error`` is empty unless the episode broke; then the task counts as lost."""
+
+    family: str
+    won: bool
+    score: float
+    steps: int
+    error: str
+
+
+class FamilyResult(TypedDict):
+    """Means over the tasks of one family."""
+
+    n: int
+    success: float
+    score: float
+
+
+class SplitRecord(TypedDict):
+    """One policy on one split. ``success`` = ``micro``: mean over tasks; ``macro``: mean over families."""
+
+    kind: str
+    n: int
+    success: float
+    score: float
+    errors: int
+    wilson: list[float]
+    macro: float
+    micro: float
+    families: dict[str, FamilyResult]
+    tasks: dict[str, TaskResult]
+
+
+def split_record(episodes: Iterable[Episode], split: Split) -> SplitRecord:
+    """Sum up one episode per task of ``split``.
+
+    Only ``won`` is success; reaching the step limit is not. An episode with an error counts as lost, with score 0,
+    and is flagged.
+
+    Raises:
+        SplitError: a task of the split is missing, stands there twice, or is not of the split.
+    """
+    tasks: dict[str, TaskResult] = {}
+    for episode in episodes:
+        if episode.task_id in tasks:
+            raise SplitError(
+                f"split {split.name!r}: task {episode.task_id!r} was evaluated twice; evaluate each once"
+            )
+        broken = bool(episode.error)
+        tasks[episode.task_id] = TaskResult(
+            family=episode.family,
+            won=episode.won and not broken,
+            score=0.0 if broken else float(episode.score),
+            steps=len(episode.turns),
+            error=episode.error,
+        )
+    _check_complete(tasks, split)
+    ordered = {task_id: tasks[task_id] for task_id in split.task_ids}
+    families = _by_family(ordered)
+    won = sum(task["won"] for task in ordered.values())
+    micro = won / len(ordered)
+    return SplitRecord(
+        kind=split.kind,
+        n=len(ordered),
+        success=micro,
+        score=float(np.mean([task["score"] for task in ordered.values()])),
+        errors=sum(bool(task["error"]) for task in ordered.values()),
+        wilson=list(wilson(won, len(ordered))),
+        macro=float(np.mean([family["success"] for family in families.values()])),
+        micro=micro,
+        families=families,
+        tasks=ordered,
+    )
+
+
+def _check_complete(tasks: dict[str, TaskResult], split: Split) -> None:
+    if not split.task_ids:
+        raise SplitError(f"split {split.name!r} is empty: there is nothing to evaluate")
+    if missing := [task_id for task_id in split.task_ids if task_id not in tasks]:
+        raise SplitError(
+            f"split {split.name!r}: {len(missing)} of {len(split)} tasks were not evaluated, first {missing[0]!r}; "
+            "every task must be played once"
+        )
+    if strange := sorted(tasks.keys() - set(split.task_ids)):
+        raise SplitError(f"split {split.name!r}: {len(strange)} tasks are not of it, first {strange[0]!r}")
+
+
+def _by_family(tasks: dict[str, TaskResult]) -> dict[str, FamilyResult]:
+    members: dict[str, list[TaskResult]] = {}
+    for task in tasks.values():
+        members.setdefault(task["family"], []).append(task)
+    return {
+        family: FamilyResult(
+            n=len(results),
+            success=sum(task["won"] for task in results) / len(results),
+            score=float(np.mean([task["score"] for task in results])),
+        )
+        for family, results in sorted(members.items())
+    }
+
+
+@dataclass
+class Cell:
+    """One (method, environment, seed) of a run. ``error`` says why it has no result; then ``splits`` is empty."""
+
+    method: str
+    env: str
+    seed: int
+    path: Path
+    config: dict[str, Any] = field(default_factory=dict)
+    splits: dict[str, SplitRecord] = field(default_factory=dict)
+    warm_start: dict[str, SplitRecord] = field(default_factory=dict)
+    data_stamp: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.method, self.env, self.seed
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The training log, one record per update; a last line cut short by a kill is left out."""
+        path = self.path / "metrics.jsonl"
+        if not path.is_file():
+            return []
+        lines = path.read_text(encoding="utf-8").split("\n")
+        return [_parse(path, line) for line in lines[:-1] if line]
+
+    def episode_files(self, prefix: str) -> list[Path]:
+        """Stored episodes by the beginning of their file name: ``train``, ``eval`` or ``warm``."""
+        return sorted((self.path / "episodes").glob(f"{prefix}-*.jsonl*"))
+
+
+@dataclass
+class Run:
+    """A run folder as read: its configuration and every cell that it should have, in the configured order."""
+
+    path: Path
+    config: dict[str, Any]
+    cells: list[Cell]
+
+
+def read_run(path: Path) -> Run:
+    """Read a run folder; cells that the configuration names and the disk lacks come back as unfinished.
+
+    Raises:
+        DataError: no run folder, or a file in it that is not what its name says.
+    """
+    if not (path / "config.json").is_file():
+        raise DataError(f"{path}: no config.json in it; give the folder that `taspo-bench run --out` wrote")
+    config = read_json(path / "config.json")
+    found = {cell.key: cell for cell in map(_read_cell, sorted(path.glob("cells/*/*/seed-*")))}
+    wanted = [
+        (str(method), str(env), int(seed))
+        for method in config.get("methods", [])
+        for env in config.get("envs", [])
+        for seed in config.get("seeds", [])
+    ]
+    keys = [*wanted, *sorted(found.keys() - set(wanted))]
+    return Run(path, config, [found.get(key) or _unfinished(path, *key) for key in keys])
+
+
+def _unfinished(run: Path, method: str, env: str, seed: int) -> Cell:
+    return Cell(method, env, seed, run / "cells" / method / env / f"seed-{seed}", error="not finished")
+
+
+def _read_cell(path: Path) -> Cell:
+    config = read_json(path / "config.json") if (path / "config.json").is_file() else {}
+    method, env, seed = path.parent.parent.name, path.parent.name, path.name.removeprefix("seed-")
+    cell = Cell(
+        method=str(config.get("method", method)),
+        env=str(config.get("env", env)),
+        seed=int(config.get("seed", seed)),
+        path=path,
+        config=config,
+        data_stamp=config.get("data_stamp") or {},
+    )
+    if (path / "failed.json").is_file():
+        cell.error = str(read_json(path / "failed.json").get("error") or "failed")
+    elif (path / "eval.json").is_file():
+        _add_evaluation(cell, path / "eval.json")
+    else:
+        cell.error = "not finished"
+    return cell
+
+
+def _add_evaluation(cell: Cell, path: Path) -> None:
+    record = read_json(path)
+    if record.get("schema") != SCHEMA:
+        raise DataError(f"{path}: schema {record.get('schema')!r}; this version reads schema {SCHEMA}")
+    try:
+        cell.splits = record["splits"]
+        cell.warm_start = record.get("warm_start") or {}
+        cell.data_stamp = record.get("data_stamp") or cell.data_stamp
+        for name, split in [*cell.splits.items(), *cell.warm_start.items()]:
+            if len(split["tasks"]) != split["n"]:
+                raise DataError(f"{path}: split {name!r} says n = {split['n']} and holds {len(split['tasks'])} tasks")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: not an evaluation record ({error!r}); run the cell again with --resume") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; :class:`DataError` if it holds anything else."""
+    record = _parse(path, path.read_text(encoding="utf-8"))
+    if not isinstance(record, dict):
+        raise DataError(f"{path}: a JSON object was expected, not a {type(record).__name__}")
+    return record
+
+
+def _parse(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise DataError(f"{path}: not JSON ({error}); remove it and run again with --resume") from error

@@ -1,0 +1,167 @@
+"""How sure a figure is: intervals, aggregates, tests. Pure functions of arrays; every random draw is seeded.
+
+Two sources of chance are told apart. Tasks are a sample of the tasks one could ask; seeds are a sample of the
+training runs one could make. Figures of one run carry a Wilson interval (tasks alone). Figures of several runs
+carry a bootstrap in which seeds are drawn anew and, crossed with them, tasks within their family. Aggregates over
+benchmarks follow Agarwal et al. (arXiv 2108.13264): the interquartile mean, runs drawn within each benchmark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Array = NDArray[np.float64]
+Statistic = Callable[[Array], Array]
+CONFIDENCE = 0.95
+REPS = 4000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Wilson score interval of a proportion; (0, 1) where nothing was tried."""
+    if n == 0:
+        return 0.0, 1.0
+    z = float(stats.norm.ppf(0.5 + confidence / 2))
+    rate = successes / n
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    low = 0.0 if successes == 0 else centre - half
+    high = 1.0 if successes == n else centre + half
+    return low, high
+
+
+def mean(values: Array) -> Array:
+    """Mean over the last axis."""
+    return np.asarray(values.mean(axis=-1))
+
+
+def iqm(values: Array) -> Array:
+    """Interquartile mean over the last axis: the mean of the middle half (arXiv 2108.13264)."""
+    return np.asarray(stats.trim_mean(values, 0.25, axis=-1))
+
+
+def percentile_interval(draws: Array, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The central share of bootstrap draws; undefined draws (nan) are left out."""
+    tail = 50 * (1 - confidence)
+    low, high = np.nanpercentile(draws, [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def stratified_draws(scores: Array, rng: np.random.Generator, reps: int = REPS) -> Array:
+    """Bootstrap samples of ``scores`` (runs, strata): runs drawn with replacement in each stratum by itself.
+
+    Returns (reps, runs, strata).
+    """
+    runs, strata = scores.shape
+    drawn = rng.integers(runs, size=(reps, runs, strata))
+    return scores[drawn, np.arange(strata)]
+
+
+def stratified_estimate(scores: Array, statistic: Statistic, rng: np.random.Generator, reps: int = REPS) -> Estimate:
+    """A statistic over all of ``scores`` (runs, strata) with its stratified bootstrap interval."""
+    draws = statistic(stratified_draws(scores, rng, reps).reshape(reps, -1))
+    return Estimate(float(statistic(scores.reshape(1, -1))[0]), *percentile_interval(draws))
+
+
+def task_weights(families: Sequence[str], rng: np.random.Generator, reps: int = REPS) -> Array:
+    """How often each task stands in each bootstrap sample (reps, tasks), tasks drawn within their family."""
+    names = np.asarray(families)
+    weights = np.zeros((reps, len(names)))
+    for family in np.unique(names):
+        members = np.flatnonzero(names == family)
+        weights[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=reps)
+    return weights
+
+
+def macro_scale(families: Sequence[str]) -> Array:
+    """Factor of each task (tasks,) that turns the mean over tasks (micro) into the mean over families (macro)."""
+    names, member, sizes = np.unique(np.asarray(families), return_inverse=True, return_counts=True)
+    return np.asarray(len(member) / (len(names) * sizes[member]), dtype=np.float64)
+
+
+def seed_draws(outcomes: Array, weights: Array, rng: np.random.Generator) -> Array:
+    """Crossed bootstrap of ``outcomes`` (seeds, tasks) under ``weights`` (reps, tasks).
+
+    Returns the mean over the drawn tasks of each drawn seed (reps, seeds). Methods that share ``weights`` are
+    drawn on the same tasks, so that their differences are paired.
+    """
+    seeds, tasks = outcomes.shape
+    per_seed = weights @ outcomes.T / tasks
+    drawn = rng.integers(seeds, size=(len(weights), seeds))
+    return np.take_along_axis(per_seed, drawn, axis=1)
+
+
+def crossed_estimate(
+    outcomes: Array, weights: Array, rng: np.random.Generator, statistic: Statistic = mean
+) -> Estimate:
+    """A statistic over seeds of the mean over tasks, with its crossed bootstrap interval.
+
+    One run whose outcomes are all 0 or 1 keeps the Wilson interval: its bootstrap would be empty at 0 % and 100 %.
+    """
+    value = float(statistic(outcomes.mean(axis=1)[None])[0])
+    if len(outcomes) == 1 and np.isin(outcomes, (0.0, 1.0)).all():
+        return Estimate(value, *wilson(int(outcomes.sum()), outcomes.size))
+    return Estimate(value, *percentile_interval(statistic(seed_draws(outcomes, weights, rng))))
+
+
+def probability_of_improvement(ours: Array, theirs: Array) -> float:
+    """Chance that a run of ours beats a run of theirs on a benchmark drawn at random; a tie counts one half.
+
+    Args:
+        ours, theirs: (runs, benchmarks); the numbers of runs may differ. Source: arXiv 2108.13264, section 4.3.
+    """
+    return float(improvement_draws(ours[None], theirs[None])[0])
+
+
+def improvement_draws(ours: Array, theirs: Array) -> Array:
+    """:func:`probability_of_improvement` of many samples: (reps, runs, benchmarks) in, (reps,) out."""
+    gaps = np.sign(ours[:, :, None, :] - theirs[:, None, :, :])
+    return np.asarray((gaps.mean(axis=(1, 2, 3)) + 1) / 2)
+
+
+def sign_flip_test(differences: Sequence[int]) -> float:
+    """Exact two-sided p of the paired permutation test: are the differences symmetric around 0?
+
+    Under the null each task's difference could as well have had the other sign. All 2^n sign patterns are counted
+    (by convolution, so any n will do), hence whole numbers: differences in wins on the same tasks.
+    """
+    sizes, counts = np.unique(np.abs(np.asarray(differences, dtype=np.int64)), return_counts=True)
+    chance = np.ones(1)
+    for size, count in zip(sizes, counts, strict=True):
+        if size:
+            steps = np.zeros(2 * int(size) * int(count) + 1)
+            steps[:: 2 * int(size)] = stats.binom.pmf(np.arange(count + 1), count, 0.5)
+            chance = np.convolve(chance, steps)
+    reach = (len(chance) - 1) // 2
+    sums = np.abs(np.arange(-reach, reach + 1))
+    return min(1.0, float(chance[sums >= abs(int(np.sum(differences)))].sum()))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P values adjusted for their number (Holm's step-down), in the order given."""
+    order = np.argsort(p_values, kind="stable")
+    raised = np.asarray(p_values, dtype=np.float64)[order] * np.arange(len(order), 0, -1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
+    return [float(value) for value in adjusted]
+
+
+def relative_gain(ours: Array, baseline: Array) -> Array:
+    """Gain over a baseline in percent of the baseline; nan where the baseline is 0."""
+    ours, baseline = np.broadcast_arrays(np.asarray(ours, dtype=np.float64), baseline)
+    defined = baseline > 0
+    return np.where(defined, 100 * (ours - baseline) / np.where(defined, baseline, 1.0), np.nan)

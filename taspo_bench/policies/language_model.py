@@ -1,0 +1,238 @@
+"""A causal language model as a policy: batched generation with a cache kept per live episode.
+
+Only new tokens are ever computed: an observation is appended to the cached context of its episode, a response token
+by token. Works with any decoder of transformers whose attention takes a four-dimensional mask.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+from transformers.cache_utils import Cache
+
+from taspo_bench.api import TextEnv
+from taspo_bench.policies.formats import Format
+from taspo_bench.policies.policy import Response
+
+_BUCKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+
+class SlotCache(Cache):
+    """Keys and values of many contexts of different lengths, one slot each.
+
+    ``rows`` and ``columns`` (set before a forward pass) say where the new keys go; the pass sees the first ``width``
+    columns of its rows. What lies beyond a context's length is never attended to: masks go by position.
+    """
+
+    def __init__(self, slots: int, dtype: torch.dtype, device: torch.device) -> None:
+        super().__init__(layers=[])
+        self.slots = slots
+        self.capacity = 0
+        self.width = 0
+        self.rows: torch.Tensor | None = None
+        self.columns = torch.empty(0, 0, dtype=torch.long)
+        self._dtype = dtype
+        self._device = device
+        self._every = torch.arange(slots, device=device)
+        self._keys: list[torch.Tensor] = []
+        self._values: list[torch.Tensor] = []
+
+    def reserve(self, columns: int) -> None:
+        """Make room for contexts of that many tokens."""
+        if columns <= self.capacity:
+            return
+        self.capacity = max(columns, self.capacity * 3 // 2, 256)
+        for store in (self._keys, self._values):
+            for layer, old in enumerate(store):
+                new = old.new_zeros(old.shape[0], old.shape[1], self.capacity, old.shape[3])
+                new[:, :, : old.shape[2]] = old
+                store[layer] = new
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if layer_idx == len(self._keys):
+            shape = (self.slots, key_states.shape[1], self.capacity, key_states.shape[3])
+            self._keys.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
+            self._values.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
+        rows = self._every if self.rows is None else self.rows
+        seen = []
+        for store, new in ((self._keys[layer_idx], key_states), (self._values[layer_idx], value_states)):
+            store[rows[:, None], :, self.columns] = new.transpose(1, 2).to(self._dtype)
+            part = store[:, :, : self.width]
+            seen.append(part if self.rows is None else part[self.rows])
+        return seen[0], seen[1]
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return self.width
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        return self.width, 0
+
+
+class LanguageModel:
+    """A transformers decoder with its token format, as a :class:`~taspo_bench.policies.policy.Policy`.
+
+    Args:
+        temperature: of sampling; 0 takes the most likely token. Log-probabilities are always those of temperature 1.
+        context_tokens: an episode whose context would grow beyond ends there.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: PreTrainedModel,
+        fmt: Format,
+        temperature: float = 1.0,
+        context_tokens: int = 4096,
+    ) -> None:
+        self.name = name
+        self.model = model
+        self.format = fmt
+        self.temperature = temperature
+        self.context_tokens = context_tokens
+        self.decoder = model.get_decoder()
+        self.head = model.get_output_embeddings()
+        names = inspect.signature(type(self.decoder).forward).parameters
+        self._cache_name = "cache" if "cache" in names else "past_key_values"
+
+    @property
+    def device(self) -> torch.device:
+        return self.head.weight.device
+
+    def at_temperature(self, temperature: float) -> LanguageModel:
+        """The same weights, sampled at another temperature."""
+        return LanguageModel(self.name, self.model, self.format, temperature, self.context_tokens)
+
+    def begin(self, envs: Sequence[TextEnv], generators: Sequence[np.random.Generator]) -> _Conversation:
+        return _Conversation(self, generators)
+
+    def hidden(
+        self, ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: SlotCache | None = None
+    ) -> torch.Tensor:
+        """Last hidden states (B, L, H). ``mask`` (B, 1, L, keys) is True where a token may look; None is causal."""
+        cached = {} if cache is None else {self._cache_name: cache}
+        states: torch.Tensor = self.decoder(
+            input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=cache is not None, **cached
+        ).last_hidden_state
+        return states
+
+
+class _Conversation:
+    def __init__(self, policy: LanguageModel, generators: Sequence[np.random.Generator]) -> None:
+        self.policy = policy
+        self.generators = generators
+        device = policy.device
+        self.cache = SlotCache(len(generators), policy.head.weight.dtype, device)
+        self.lengths = np.zeros(len(generators), dtype=np.int64)
+        self.pending: list[list[int]] = [[] for _ in generators]  # sampled, not yet in the cache
+
+    @torch.inference_mode()
+    def respond(self, live: Sequence[int], observations: Sequence[str]) -> list[Response]:
+        fmt = self.policy.format
+        prompts = {
+            index: fmt.observe(text, is_first=self.lengths[index] == 0)
+            for index, text in zip(live, observations, strict=True)
+        }
+        room = self.policy.context_tokens - fmt.max_response_tokens
+        fits = [i for i in live if self.lengths[i] + len(self.pending[i]) + len(prompts[i]) <= room]
+        logits = self._prefill({index: self.pending[index] + prompts[index] for index in fits})
+        sampled = self._sample_responses(fits, logits)
+        return [
+            self._response(prompts[index], *sampled[index]) if index in sampled else Response("", "", exhausted=True)
+            for index in live
+        ]
+
+    def _prefill(self, new: dict[int, list[int]]) -> dict[int, torch.Tensor]:
+        """Append ids to the cached contexts, rows of like lengths together; logits (V,) after each one's last."""
+        buckets: dict[int, list[int]] = {}
+        for index, ids in new.items():
+            buckets.setdefault(next(size for size in _BUCKETS if size >= len(ids)), []).append(index)
+        logits: dict[int, torch.Tensor] = {}
+        for rows in buckets.values():
+            longest = max(len(new[row]) for row in rows)
+            ids = np.zeros((len(rows), longest), dtype=np.int64)
+            for line, row in enumerate(rows):
+                ids[line, : len(new[row])] = new[row]
+            hidden = self._forward(rows, ids)
+            last = [len(new[row]) - 1 for row in rows]
+            picked = self.policy.head(hidden[torch.arange(len(rows)), last]).float()
+            for line, row in enumerate(rows):
+                logits[row] = picked[line]
+                self.lengths[row] += len(new[row])
+                self.pending[row] = []
+        return logits
+
+    def _forward(self, rows: list[int], ids: np.ndarray) -> torch.Tensor:
+        """Hidden states (rows, L, H) of new tokens behind the rows' cached contexts; lengths are left alone."""
+        device = self.policy.device
+        steps = ids.shape[1]
+        self.cache.reserve(int(self.lengths[rows].max()) + steps)
+        whole = 2 * len(rows) > self.cache.slots  # copying half the cache costs more than idle rows
+        lines = list(range(self.cache.slots)) if whole else rows
+        positions = np.minimum(self.lengths[lines][:, None] + np.arange(steps), self.cache.capacity - 1)
+        if whole:
+            every = np.zeros((self.cache.slots, steps), dtype=np.int64)
+            every[rows] = ids
+            ids = every
+        where = torch.from_numpy(positions).to(device)
+        self.cache.rows = None if whole else torch.tensor(rows, device=device)
+        self.cache.columns = where
+        self.cache.width = int(positions[[lines.index(row) for row in rows]].max()) + 1
+        mask = torch.arange(self.cache.width, device=device)[None, None, None, :] <= where[:, None, :, None]
+        hidden = self.policy.hidden(torch.from_numpy(ids).to(device), where, mask, self.cache)
+        return hidden[rows] if whole else hidden
+
+    def _sample_responses(
+        self, rows: list[int], logits: dict[int, torch.Tensor]
+    ) -> dict[int, tuple[list[int], list[float]]]:
+        fmt = self.policy.format
+        sampled: dict[int, tuple[list[int], list[float]]] = {row: ([], []) for row in rows}
+        active = rows
+        current = torch.stack([logits[row] for row in rows]) if rows else torch.empty(0)
+        for _ in range(fmt.max_response_tokens):
+            if not active:
+                break
+            tokens, logprobs = self._sample(active, current)
+            going = []
+            for line, row in enumerate(active):
+                sampled[row][0].append(tokens[line])
+                sampled[row][1].append(logprobs[line])
+                if tokens[line] != fmt.stop_id:
+                    going.append(line)
+            for line in set(range(len(active))) - set(going):
+                self.pending[active[line]] = [fmt.stop_id]
+            active = [active[line] for line in going]
+            if active:
+                ids = np.array([[tokens[line]] for line in going], dtype=np.int64)
+                current = self.policy.head(self._forward(active, ids)[:, 0]).float()
+                self.lengths[active] += 1
+        for row in active:  # out of room: a forced end, which is in the context but was not sampled
+            self.pending[row] = [fmt.stop_id]
+        return sampled
+
+    def _sample(self, rows: list[int], logits: torch.Tensor) -> tuple[list[int], list[float]]:
+        """One token a row by inverse transform with the row's own generator, so that batches do not matter."""
+        logprobs = torch.log_softmax(logits, dim=-1)
+        if self.policy.temperature == 0:
+            tokens = logits.argmax(dim=-1)
+        else:
+            mass = torch.softmax(logits / self.policy.temperature, dim=-1).double().cumsum(dim=-1)
+            draws = torch.tensor([[self.generators[row].random()] for row in rows], dtype=torch.float64)
+            tokens = torch.searchsorted(mass, draws.to(mass.device) * mass[:, -1:], right=True)[:, 0]
+            tokens = tokens.clamp(max=logits.shape[-1] - 1)
+        chosen = logprobs.gather(1, tokens[:, None])[:, 0]
+        return tokens.tolist(), chosen.tolist()
+
+    def _response(self, prompt_ids: list[int], ids: list[int], logprobs: list[float]) -> Response:
+        fmt = self.policy.format
+        sampled = len(ids)
+        if ids[-1] != fmt.stop_id:
+            ids, logprobs = [*ids, fmt.stop_id], [*logprobs, 0.0]
+        text, action, span = fmt.parse(ids, sampled)
+        return Response(text, action, prompt_ids, ids, logprobs, span, sampled)

@@ -1,0 +1,66 @@
+"""The embedded policy: a small decoder trained from scratch, with a vocabulary trained on the training split.
+
+It is there so that the whole method runs on a laptop's processor in minutes. Its warm start ships with the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from taspo_bench.policies.formats import LineFormat
+from taspo_bench.policies.language_model import LanguageModel
+
+CONTEXT_TOKENS = 4096
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int = 2048) -> Tokenizer:
+    """Byte-level BPE: no text is out of vocabulary; digits stand alone, so that numbers can be copied."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=list(LineFormat.SPECIAL),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return plain(tokenizer)
+
+
+def plain(tokenizer: Tokenizer) -> Tokenizer:
+    """Keep the format's markers out of ordinary text: an observation cannot forge an end of turn."""
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def build(vocabulary: int, seed: int, hidden: int = 128, layers: int = 4, heads: int = 4) -> LlamaForCausalLM:
+    """A fresh decoder of about a million parameters; global random state is left as it was."""
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=hidden,
+        intermediate_size=3 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        max_position_embeddings=CONTEXT_TOKENS,
+        tie_word_embeddings=True,
+        pad_token_id=None,
+        bos_token_id=None,
+        eos_token_id=None,
+        attn_implementation="sdpa",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = LlamaForCausalLM(config)
+    return model.eval()
+
+
+def tiny_policy(model: LlamaForCausalLM, tokenizer: Tokenizer) -> LanguageModel:
+    return LanguageModel("tiny", model, LineFormat(tokenizer), context_tokens=CONTEXT_TOKENS)

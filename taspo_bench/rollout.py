@@ -1,0 +1,109 @@
+"""Many environments in lock-step under one policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from taspo_bench.api import TextEnv
+from taspo_bench.episode import Episode, Turn
+from taspo_bench.errors import TaspoBenchError
+from taspo_bench.policies.policy import Policy, Response
+
+
+@dataclass(frozen=True)
+class Start:
+    """One episode to play: the task, the environment's seed, and the key of the policy's own random stream."""
+
+    task_id: str
+    split: str
+    seed: int
+    key: tuple[int, ...]
+
+
+def rollout(
+    make: Callable[[], TextEnv],
+    policy: Policy,
+    starts: Sequence[Start],
+    batch: int = 64,
+    envs: list[TextEnv] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Episode]:
+    """Play every start to its end, in the order given, ``batch`` episodes at a time.
+
+    An environment that fails ends its episode with ``error`` set and counted as lost; an error of this package's own
+    family (a dead retriever, say) stops the rollout, since it says nothing about the policy.
+
+    Args:
+        envs: a pool that is kept between calls and grown as needed.
+        progress: called with the number of episodes that just ended.
+    """
+    pool = [] if envs is None else envs
+    episodes: list[Episode] = []
+    for first in range(0, len(starts), batch):
+        chunk = starts[first : first + batch]
+        while len(pool) < len(chunk):
+            pool.append(make())
+        episodes += _play(pool[: len(chunk)], policy, chunk, progress)
+    return episodes
+
+
+def _play(
+    envs: list[TextEnv], policy: Policy, starts: Sequence[Start], progress: Callable[[int], None] | None
+) -> list[Episode]:
+    observations = [
+        env.reset(seed=start.seed, options={"task_id": start.task_id})[0]
+        for env, start in zip(envs, starts, strict=True)
+    ]
+    episodes = [
+        Episode(env.name, start.task_id, env.task(start.task_id).family, split=start.split, seed=start.seed)
+        for env, start in zip(envs, starts, strict=True)
+    ]
+    conversation = policy.begin(envs, [np.random.default_rng(start.key) for start in starts])
+    live = list(range(len(envs)))
+    while live:
+        responses = conversation.respond(live, [observations[index] for index in live])
+        still = []
+        for index, response in zip(live, responses, strict=True):
+            observations[index], over = _take_turn(envs[index], episodes[index], observations[index], response)
+            if not over:
+                still.append(index)
+        if progress is not None and len(still) < len(live):
+            progress(len(live) - len(still))
+        live = still
+    return episodes
+
+
+def _take_turn(env: TextEnv, episode: Episode, observation: str, response: Response) -> tuple[str, bool]:
+    """Apply one response; gives the next observation and whether the episode is over."""
+    if response.exhausted:
+        episode.truncated = True
+        episode.final_observation, episode.final_state_key = observation, env.state_key
+        return observation, True
+    turn = Turn(
+        observation=observation,
+        response=response.text,
+        action=response.action,
+        state_key=env.state_key,
+        prompt_ids=response.prompt_ids,
+        response_ids=response.ids,
+        logprobs=response.logprobs,
+        action_span=response.action_span,
+        sampled=response.sampled,
+    )
+    episode.turns.append(turn)
+    try:
+        observation, reward, terminated, truncated, info = env.step(response.action)
+    except TaspoBenchError:
+        raise
+    except Exception as error:
+        episode.error = f"{type(error).__name__}: {error}"
+        episode.won, episode.score = False, 0.0
+        return observation, True
+    turn.reward = float(reward)
+    turn.is_action_valid = bool(info["is_action_valid"])
+    episode.won, episode.score, episode.truncated = bool(info["won"]), float(info["score"]), bool(truncated)
+    episode.final_observation, episode.final_state_key = observation, info["state_key"]
+    return observation, terminated or truncated
