@@ -1,0 +1,151 @@
+"""Search-QA: answer a question by searching passages, one search or one answer a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from taspo_bench.api import DataStamp, Outcome, Rule, Split, Task, TextEnv
+from taspo_bench.errors import InputError
+from taspo_envs.searchqa import rules
+from taspo_envs.searchqa.actions import parse
+from taspo_envs.searchqa.questions import Passage, Question
+from taspo_envs.searchqa.retrievers import Retriever
+from taspo_envs.searchqa.scoring import exact_match, normalise
+from taspo_envs.searchqa.splits import Dataset, embedded
+
+TOP_K = 3
+
+
+class SearchQAEnv(TextEnv):
+    """Questions over a corpus of passages.
+
+    An action is ``<search>query</search>`` or ``<answer>text</answer>``, or plainly ``search[query]`` or
+    ``answer[text]``. A search shows the best three passages; the first answer ends the episode, and the score is its
+    exact match. Raises :class:`~taspo_bench.errors.RunError` from ``step`` only if a remote retriever is dead: a
+    search that could not be made is not scored as a failure of the policy.
+    """
+
+    name: ClassVar[str] = "searchqa"
+    default_max_steps: ClassVar[int] = 4
+    action_templates: ClassVar[tuple[str, ...]] = ("search[{}]", "answer[{}]")
+
+    def __init__(
+        self,
+        split: str = "train",
+        data: str = "embedded",
+        max_steps: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.dataset: Dataset = embedded()
+        self.retriever: Retriever = self.dataset.retriever
+        self._question: Question | None = None
+        self._found: dict[str, str] = {}
+        self._searched: set[str] = set()
+        self._answer: str | None = None
+        super().__init__(split, data, max_steps, render_mode)
+
+    def splits(self) -> dict[str, Split]:
+        return self.dataset.splits
+
+    def task(self, task_id: str) -> Task:
+        question = self.dataset.questions.get(task_id)
+        if question is None:
+            raise InputError(f"searchqa has no task {task_id!r} in this data: take an id from splits()")
+        return Task(question.id, question.family)
+
+    def data_stamp(self) -> DataStamp:
+        return self.dataset.stamp
+
+    def start(self, task_id: str) -> str:
+        self.task(task_id)
+        self._question = self.dataset.questions[task_id]
+        self._found, self._searched, self._answer = {}, set(), None
+        return (
+            f"Question: {self._question.text}\n"
+            f"Use search[..] or answer[..], one a turn, {self.max_steps} turns in all "
+            "(or <search>..</search>, <answer>..</answer>)."
+        )
+
+    @property
+    def question(self) -> Question:
+        if self._question is None:
+            raise InputError("no question yet: call reset first")
+        return self._question
+
+    def act(self, action: str) -> Outcome:
+        said = parse(action)
+        if said.kind == "invalid":
+            return Outcome(f"Invalid: {said.text}. Write search[..] or answer[..].", is_action_valid=False)
+        if said.kind == "answer":
+            self._answer = said.text
+            return Outcome(f"Answered: {said.text}")
+        passages = [hit.passage for hit in self.retriever.search([said.text], TOP_K)[0]]
+        self._searched.add(normalise(said.text))
+        self._found.update((passage.id, passage.shown()) for passage in passages)
+        return Outcome(shown(passages))
+
+    @property
+    def instruction(self) -> str:
+        return self.question.text
+
+    @property
+    def won(self) -> bool:
+        return self._answer is not None and exact_match(self._answer, self.question.answers)
+
+    @property
+    def finished(self) -> bool:
+        return self._answer is not None
+
+    @property
+    def score(self) -> float:
+        return float(self.won)
+
+    @property
+    def admissible_actions(self) -> None:
+        return None
+
+    @property
+    def state_key(self) -> str:
+        """The question, the passages found so far (in the order of their ids), and the answer given."""
+        lines = [f"question {self.question.text}", *(rules.found_line(name) for name in sorted(self._found))]
+        if self._answer is not None:
+            lines.append(f"answered {normalise(self._answer)}")
+        return "\n".join(lines)
+
+    def save(self) -> dict[str, Any]:
+        return {"found": self._found, "searched": sorted(self._searched), "answer": self._answer}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._found = dict(state["found"])
+        self._searched = set(state["searched"])
+        self._answer = state["answer"]
+
+    def solve(self) -> list[str]:
+        """The reference searches whose passages have not been found, then the answer; [] if they no longer fit."""
+        if self.finished:
+            return []
+        hops = self.question.hops[: self.max_steps - 1]
+        open_hops = [hop for hop in hops if hop.passage_id not in self._found]
+        queries = [hop.query for hop in open_hops if normalise(hop.query) not in self._searched]
+        plan = [f"search[{query}]" for query in queries] + [f"answer[{self.question.answers[0]}]"]
+        return plan if len(plan) <= self.max_steps - self.steps else []
+
+    def rules(self, actions: Sequence[str]) -> list[Rule]:
+        if self.task_id is None:
+            raise InputError("rules() needs a task: call reset first")
+        before = self.snapshot()
+        observations = [self.reset(options={"task_id": self.task_id})[0]]
+        found = [dict(self._found)]
+        for action in actions:
+            observations.append(self.step(action)[0])
+            found.append(dict(self._found))
+        self.restore(before)
+        return rules.read_off(self.question.text, actions, observations, found)
+
+
+def shown(passages: Sequence[Passage]) -> str:
+    """The observation of a search: a numbered passage a line."""
+    if not passages:
+        return "No passage found."
+    return "\n".join(f"{number}. {passage.shown()}" for number, passage in enumerate(passages, 1))
