@@ -127,6 +127,8 @@ class TextEnv(gym.Env[str, str], abc.ABC):
     default_max_steps: ClassVar[int]
     action_templates: ClassVar[tuple[str, ...]] = ()
     """Forms of free-text actions with ``{}`` for the text, such as ``search[{}]``."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """The benchmark's own settings by preset name (:class:`taspo_bench.config.CellConfig`), such as its turn limit."""
     in_suite: ClassVar[bool] = True
     """Whether ``--env all`` includes it (variants of a benchmark say False)."""
 
