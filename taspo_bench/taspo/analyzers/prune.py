@@ -1,0 +1,91 @@
+"""Cut a successful action sequence down to what its success needs, by replaying it in the environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from taspo_bench.api import TextEnv
+
+MAX_REPLAYED = 600
+"""Environment steps that one pruning may replay; what is undecided by then is kept."""
+MAX_DROPPED = 2
+"""Later actions that may become unusable, and go too, when an earlier one is deleted."""
+
+
+@lru_cache(maxsize=8192)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.lower()))
+
+
+def _free_text(env: TextEnv, action: str) -> str:
+    """What the policy filled into one of the environment's templates; "" for an action that is fixed text."""
+    for template in env.action_templates:
+        head, _, tail = template.partition("{}")
+        if action.startswith(head) and action.endswith(tail):
+            return action[len(head) : len(action) - len(tail)]
+    return ""
+
+
+class _Replay:
+    """One success, action by action: states before each, words met before each, and what each owes to them."""
+
+    def __init__(self, env: TextEnv, task_id: str, actions: Sequence[str]) -> None:
+        self.env = env
+        self.actions = actions
+        self.states: list[dict[str, Any]] = []
+        self.met: list[frozenset[str]] = []
+        self.owed: list[frozenset[str]] = []
+        self.valid: list[int] = []
+        self.replayed = 0
+        observation, _ = env.reset(options={"task_id": task_id})
+        met = _words(observation)
+        for index, action in enumerate(actions):
+            if env.finished:
+                break
+            self.states.append(env.save())
+            self.met.append(met)
+            self.owed.append(_words(_free_text(env, action)) & met)
+            outcome = env.act(action)
+            met |= _words(outcome.observation)
+            if outcome.is_action_valid:
+                self.valid.append(index)
+        self.won = env.won
+
+    def without(self, index: int, rest: list[int]) -> list[int] | None:
+        """What is left of ``rest`` if it still wins without action ``index``, else None.
+
+        Words of free text that had been met before it must still be met: else the search that found an answer
+        would be cut away, and the answer kept.
+        """
+        env, met, kept = self.env, self.met[index], list[int]()
+        env.load(self.states[index])
+        for step in rest:
+            if env.finished or not self.owed[step] <= met:
+                return None
+            outcome = env.act(self.actions[step])
+            self.replayed += 1
+            if outcome.is_action_valid:
+                kept.append(step)
+            elif len(rest) - len(kept) > MAX_DROPPED:
+                return None
+            met |= _words(outcome.observation)
+        return kept if env.won else None
+
+
+def prune(env: TextEnv, task_id: str, actions: Sequence[str]) -> list[int] | None:
+    """Indices of the actions that the success needs, in order; None if the sequence does not win here.
+
+    Greedy, from the last action to the first: each is deleted if what is kept behind it still wins without it.
+    Leaves the environment at the task, in no particular state.
+    """
+    replay = _Replay(env, task_id, actions)
+    if not replay.won:
+        return None
+    kept: list[int] = []
+    for index in reversed(replay.valid):
+        shorter = replay.without(index, kept) if replay.replayed < MAX_REPLAYED else None
+        kept = [index, *kept] if shorter is None else shorter
+    return kept
