@@ -93,29 +93,31 @@ def macro_scale(families: Sequence[str]) -> Array:
     return np.asarray(len(member) / (len(names) * sizes[member]), dtype=np.float64)
 
 
-def seed_draws(outcomes: Array, weights: Array, rng: np.random.Generator) -> Array:
-    """Crossed bootstrap of ``outcomes`` (seeds, tasks) under ``weights`` (reps, tasks).
+def seed_draws(outcomes: Array, weights: Array, drawn: NDArray[np.int64]) -> Array:
+    """Crossed bootstrap of ``outcomes`` (seeds, tasks).
 
-    Returns the mean over the drawn tasks of each drawn seed (reps, seeds). Methods that share ``weights`` are
-    drawn on the same tasks, so that their differences are paired.
+    Task ``weights`` are (reps, tasks), the seeds ``drawn`` (reps, seeds). Returns the mean over the drawn tasks of
+    each drawn seed (reps, seeds). Methods that share ``weights`` are drawn on the same tasks, so that their
+    differences are paired.
     """
-    seeds, tasks = outcomes.shape
-    per_seed = weights @ outcomes.T / tasks
-    drawn = rng.integers(seeds, size=(len(weights), seeds))
-    return np.take_along_axis(per_seed, drawn, axis=1)
+    per_seed = weights @ outcomes.T / outcomes.shape[1]
+    return np.asarray(np.take_along_axis(per_seed, drawn, axis=1))
 
 
 def crossed_estimate(
-    outcomes: Array, weights: Array, rng: np.random.Generator, statistic: Statistic = mean
+    outcomes: Array, weights: Array, drawn: NDArray[np.int64], statistic: Statistic = mean
 ) -> Estimate:
-    """A statistic over seeds of the mean over tasks, with its crossed bootstrap interval.
+    """A statistic over seeds of the mean over tasks, with the interval of :func:`seed_draws`.
 
-    One run whose outcomes are all 0 or 1 keeps the Wilson interval: its bootstrap would be empty at 0 % and 100 %.
+    Where the bootstrap would be empty or there is one run of wins and losses, the interval is Wilson's: of that run,
+    or of one run alone if every outcome of several is the same.
     """
     value = float(statistic(outcomes.mean(axis=1)[None])[0])
-    if len(outcomes) == 1 and np.isin(outcomes, (0.0, 1.0)).all():
-        return Estimate(value, *wilson(int(outcomes.sum()), outcomes.size))
-    return Estimate(value, *percentile_interval(statistic(seed_draws(outcomes, weights, rng))))
+    seeds, tasks = outcomes.shape
+    alike = bool((outcomes == outcomes.flat[0]).all())
+    if np.isin(outcomes, (0.0, 1.0)).all() and (seeds == 1 or alike):
+        return Estimate(value, *wilson(round(float(outcomes[0].sum())), tasks))
+    return Estimate(value, *percentile_interval(statistic(seed_draws(outcomes, weights, drawn))))
 
 
 def probability_of_improvement(ours: Array, theirs: Array) -> float:

@@ -1,0 +1,298 @@
+"""What a run says, as figures: every method on every benchmark, against the baseline, seen against unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from taspo_bench.evaluation.outcomes import Outcomes, gather, gather_warm_start
+from taspo_bench.evaluation.results import Cell
+from taspo_bench.evaluation.statistics import (
+    REPS,
+    Array,
+    Estimate,
+    crossed_estimate,
+    holm,
+    improvement_draws,
+    iqm,
+    macro_scale,
+    mean,
+    percentile_interval,
+    probability_of_improvement,
+    relative_gain,
+    sign_flip_test,
+    stratified_draws,
+    stratified_estimate,
+    wilson,
+)
+
+SCHEMA = 1
+BASELINE = "grpo"
+AVERAGING = "arithmetic mean of the benchmarks' relative gains, each benchmark weighing the same"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One method on one split. Rates are shares in [0, 1]; ``success`` is micro, over tasks, then over seeds.
+
+    tied: its difference from the best method of this split is not told apart from 0 (the best is tied with itself).
+    """
+
+    method: str
+    env: str
+    split: str
+    kind: str
+    n: int
+    seeds: tuple[int, ...]
+    failed: tuple[int, ...]
+    errors: int
+    success: Estimate
+    iqm: Estimate
+    macro: Estimate
+    score: Estimate
+    per_seed: tuple[float, ...]
+    wilson: tuple[tuple[float, float], ...]
+    families: dict[str, float]
+    best: bool = False
+    tied: bool = False
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A method against the baseline on the same tasks of one split.
+
+    difference: success minus the baseline's, a share. relative: percent of the baseline's success, None where that
+    is 0. p, p_holm: exact sign-flip test over tasks of wins summed over seeds; adjusted over the whole table.
+    """
+
+    method: str
+    env: str
+    split: str
+    kind: str
+    difference: Estimate
+    relative: Estimate | None
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Success on seen minus success on unseen tasks, of the same runs."""
+
+    method: str
+    env: str
+    seen: str
+    unseen: str
+    gap: Estimate
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A method over all benchmarks at once; None where there is no baseline to compare with."""
+
+    method: str
+    kind: str
+    envs: tuple[str, ...]
+    mean: Estimate
+    iqm: Estimate
+    relative: Estimate | None
+    improvement: Estimate | None
+
+
+@dataclass(frozen=True)
+class CellState:
+    """Whether a cell has a result; ``error`` says why not."""
+
+    method: str
+    env: str
+    seed: int
+    error: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All figures of a run (or of several), free of times and paths: equal results give equal bytes."""
+
+    baseline: str | None
+    methods: tuple[str, ...]
+    envs: tuple[str, ...]
+    results: tuple[Result, ...]
+    warm_start: tuple[Result, ...]
+    gains: tuple[Gain, ...]
+    gaps: tuple[Gap, ...]
+    aggregates: tuple[Aggregate, ...]
+    cells: tuple[CellState, ...]
+
+    @property
+    def failed(self) -> tuple[CellState, ...]:
+        return tuple(cell for cell in self.cells if cell.error)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, "averaging": AVERAGING, **asdict(self)}
+
+
+def summarize(cells: Sequence[Cell], baseline: str = BASELINE) -> Summary:
+    """All figures of these cells. A cell without a result counts as 0 on every task of its environment."""
+    outcomes = gather(cells)
+    methods = tuple(dict.fromkeys(cell.method for cell in cells))
+    reference = baseline if baseline in methods else None
+    results = [_result(outcome) for outcome in outcomes]
+    return Summary(
+        baseline=reference,
+        methods=methods,
+        envs=tuple(dict.fromkeys(cell.env for cell in cells)),
+        results=tuple(_mark_best(results, outcomes)),
+        warm_start=tuple(_result(outcome) for outcome in gather_warm_start(cells)),
+        gains=tuple(_gains(outcomes, reference)),
+        gaps=tuple(_gaps(outcomes)),
+        aggregates=tuple(_aggregates(outcomes, reference)),
+        cells=tuple(CellState(*cell.key, cell.error) for cell in cells),
+    )
+
+
+def _result(outcome: Outcomes) -> Result:
+    bench, weights, drawn = outcome.bench, outcome.bench.weights, outcome.drawn_seeds
+    scale = macro_scale(bench.families)
+    names = np.asarray(bench.families)
+    wins = outcome.won.sum(axis=1)
+    return Result(
+        method=outcome.method,
+        env=bench.env,
+        split=bench.split,
+        kind=bench.kind,
+        n=bench.n,
+        seeds=outcome.seeds,
+        failed=outcome.failed,
+        errors=outcome.errors,
+        success=crossed_estimate(outcome.won, weights, drawn),
+        iqm=crossed_estimate(outcome.won, weights, drawn, iqm),
+        macro=crossed_estimate(outcome.won * scale, weights, drawn),
+        score=crossed_estimate(outcome.score, weights, drawn),
+        per_seed=tuple(float(value) for value in outcome.won.mean(axis=1)),
+        wilson=tuple(wilson(int(won), len(bench.task_ids)) for won in wins),
+        families={str(name): float(outcome.won[:, names == name].mean()) for name in np.unique(names)},
+    )
+
+
+def _mark_best(results: Sequence[Result], outcomes: Sequence[Outcomes]) -> list[Result]:
+    marked = []
+    for result, outcome in zip(results, outcomes, strict=True):
+        rivals = [rival for rival in outcomes if rival.bench is outcome.bench]
+        top = max(rivals, key=lambda rival: float(rival.won.mean()))
+        level = bool(top.won.mean() == outcome.won.mean())
+        low, high = _difference(outcome, top)
+        marked.append(Result(**{**vars(result), "best": level, "tied": level or low <= 0 <= high}))
+    return marked
+
+
+def _difference(ours: Outcomes, theirs: Outcomes) -> tuple[float, float]:
+    return percentile_interval(mean(ours.draws()) - mean(theirs.draws()))
+
+
+def _gains(outcomes: Sequence[Outcomes], baseline: str | None) -> list[Gain]:
+    references = {outcome.bench: outcome for outcome in outcomes if outcome.method == baseline}
+    pairs = [
+        (outcome, references[outcome.bench])
+        for outcome in outcomes
+        if outcome.method != baseline and outcome.bench in references
+    ]
+    p_values = [sign_flip_test(_win_differences(ours, theirs)) for ours, theirs in pairs]
+    return [
+        Gain(
+            method=ours.method,
+            env=ours.bench.env,
+            split=ours.bench.split,
+            kind=ours.bench.kind,
+            difference=Estimate(float(ours.won.mean() - theirs.won.mean()), *_difference(ours, theirs)),
+            relative=_relative([(ours, theirs)]),
+            p=p,
+            p_holm=p_holm,
+        )
+        for (ours, theirs), p, p_holm in zip(pairs, p_values, holm(p_values), strict=True)
+    ]
+
+
+def _win_differences(ours: Outcomes, theirs: Outcomes) -> list[int]:
+    # wins per task on a common denominator, so that unequal numbers of seeds weigh the same
+    common = np.lcm(len(ours.seeds), len(theirs.seeds))
+    wins = ours.won.sum(axis=0) * (common // len(ours.seeds)) - theirs.won.sum(axis=0) * (common // len(theirs.seeds))
+    return [int(value) for value in wins]
+
+
+def _relative(pairs: Sequence[tuple[Outcomes, Outcomes]]) -> Estimate | None:
+    """Mean over benchmarks of the gain in percent of the baseline; None where a baseline never wins."""
+    value = np.mean([relative_gain(ours.won.mean(), theirs.won.mean()) for ours, theirs in pairs])
+    if not np.isfinite(value):
+        return None
+    gains = [relative_gain(mean(ours.draws()), mean(theirs.draws())) for ours, theirs in pairs]
+    return Estimate(float(value), *percentile_interval(np.mean(gains, axis=0)))
+
+
+def _gaps(outcomes: Sequence[Outcomes]) -> list[Gap]:
+    gaps = []
+    for (method, env), group in groupby(outcomes, key=lambda outcome: (outcome.method, outcome.bench.env)):
+        kinds: dict[str, Outcomes] = {}
+        for outcome in group:
+            kinds.setdefault(outcome.bench.kind, outcome)
+        if {"seen", "unseen"} <= kinds.keys():
+            seen, unseen = kinds["seen"], kinds["unseen"]
+            value = float(seen.won.mean() - unseen.won.mean())
+            low, high = percentile_interval(mean(seen.draws()) - mean(unseen.draws()))
+            gaps.append(Gap(method, env, seen.bench.split, unseen.bench.split, Estimate(value, low, high)))
+    return gaps
+
+
+def _aggregates(outcomes: Sequence[Outcomes], baseline: str | None) -> list[Aggregate]:
+    """Over the benchmarks of one kind; a method that lacks a benchmark or a seed on one has no aggregate."""
+    rows = []
+    for kind in dict.fromkeys(outcome.bench.kind for outcome in outcomes):
+        table = _first_of_kind(outcomes, kind)
+        envs = list(dict.fromkeys(env for columns in table.values() for env in columns))
+        complete = {
+            method: [columns[env] for env in envs]
+            for method, columns in table.items()
+            if columns.keys() == set(envs) and len({len(column.seeds) for column in columns.values()}) == 1
+        }
+        reference = complete.get(baseline) if baseline else None
+        for method, columns in complete.items():
+            against = reference if method != baseline else None
+            rows.append(_aggregate(method, kind, tuple(envs), columns, against))
+    return rows
+
+
+def _first_of_kind(outcomes: Iterable[Outcomes], kind: str) -> dict[str, dict[str, Outcomes]]:
+    table: dict[str, dict[str, Outcomes]] = {}
+    for outcome in outcomes:
+        if outcome.bench.kind == kind:
+            table.setdefault(outcome.method, {}).setdefault(outcome.bench.env, outcome)
+    return table
+
+
+def _aggregate(
+    method: str, kind: str, envs: tuple[str, ...], columns: list[Outcomes], reference: list[Outcomes] | None
+) -> Aggregate:
+    scores = _run_scores(columns)
+    return Aggregate(
+        method=method,
+        kind=kind,
+        envs=envs,
+        mean=stratified_estimate(scores, mean, np.random.default_rng(0)),
+        iqm=stratified_estimate(scores, iqm, np.random.default_rng(0)),
+        relative=_relative(list(zip(columns, reference, strict=True))) if reference else None,
+        improvement=_improvement(scores, _run_scores(reference)) if reference else None,
+    )
+
+
+def _run_scores(columns: Sequence[Outcomes]) -> Array:
+    """Success of each run (seeds, benchmarks)."""
+    return np.stack([column.won.mean(axis=1) for column in columns], axis=1)
+
+
+def _improvement(ours: Array, theirs: Array) -> Estimate:
+    rng = np.random.default_rng(0)
+    draws = improvement_draws(stratified_draws(ours, rng, REPS), stratified_draws(theirs, rng, REPS))
+    return Estimate(probability_of_improvement(ours, theirs), *percentile_interval(draws))

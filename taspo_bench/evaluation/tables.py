@@ -1,0 +1,190 @@
+"""The main tables of a run. How they are written (Markdown, LaTeX, ...) is in table_formats.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from taspo_bench.evaluation.breakdowns import cell_table, family_tables, paired_table
+from taspo_bench.evaluation.reference import PAPER
+from taspo_bench.evaluation.statistics import Estimate
+from taspo_bench.evaluation.summary import AVERAGING, Aggregate, Result, Summary
+    FAILED,
+    NONE,
+    Entry,
+    Table,
+    interval,
+    percent_gain,
+    points,
+    share,
+)
+from taspo_bench.evaluation.table import (
+    FAILED,
+    NONE,
+    Entry,
+    Table,
+    interval,
+    percent_gain,
+    plain_row,
+    points,
+    share,
+    split_headings,
+)
+
+
+def all_tables(summary: Summary, paper: bool = False) -> list[Table]:
+    """Every table that has something to say, the main one first."""
+    tables = [
+        success_table(summary, paper),
+        aggregate_table(summary),
+        gain_table(summary),
+        gap_table(summary),
+        score_table(summary),
+        *family_tables(summary),
+        paired_table(summary),
+        cell_table(summary),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def success_table(summary: Summary, paper: bool = False) -> Table:
+    """Success of every method on every split, the policy before training, and the averages."""
+    means = {(row.method, row.kind): row.mean for row in summary.aggregates}
+    table = _result_table(
+        summary,
+        name="success",
+        title="Success (%)",
+        note=(
+            "Share of tasks won (micro average over tasks), mean over seeds, with 95 % interval: seeds and, within "
+            "family, tasks drawn anew; Wilson for a single run. Errored episodes and failed runs count as lost "
+            "(‡: some runs failed). Bold: best of the column; †: not told apart from the best."
+        ),
+        figure=lambda result: result.success,
+        extra={f"mean {kind}": {m: means.get((m, kind)) for m in summary.methods} for kind in _kinds(summary)},
+        mark=True,
+    )
+    return _with_paper(table, summary) if paper else table
+
+
+def score_table(summary: Summary) -> Table:
+    """Mean score of every method on every split, where it says more than success does."""
+    table = _result_table(
+        summary,
+        name="score",
+        title="Score (%)",
+        note="Mean verified score, with partial credit where the benchmark gives it, and its 95 % interval.",
+        figure=lambda result: result.score,
+    )
+    partial = any(result.score.value != result.success.value for result in summary.results)
+    return table if partial else Table(table.name, table.title, table.note, table.columns, ())
+
+
+def _result_table(
+    summary: Summary,
+    name: str,
+    title: str,
+    note: str,
+    figure: Callable[[Result], Estimate],
+    extra: dict[str, dict[str, Estimate | None]] | None = None,
+    mark: bool = False,
+) -> Table:
+    columns = split_headings(summary)
+    extra = extra or {}
+    rows = []
+    before = {(result.env, result.split): result for result in summary.warm_start}
+    if before:
+        cells = [share(figure(before[key])) if key in before else NONE for key in columns]
+        rows.append(plain_row("warm start (before training)", *cells, *[NONE] * len(extra)))
+    for method in summary.methods:
+        own = {(result.env, result.split): result for result in summary.results if result.method == method}
+        entries = [_entry(own.get(key), figure, mark) for key in columns]
+        means = [column.get(method) for column in extra.values()]
+        rows.append((Entry(method), *entries, *(Entry(share(value) if value else NONE) for value in means)))
+    return Table(name, title, note, ("method", *columns.values(), *extra), tuple(rows))
+
+
+def _entry(result: Result | None, figure: Callable[[Result], Estimate], mark: bool) -> Entry:
+    if result is None:
+        return Entry(NONE)
+    text = share(figure(result)) + FAILED * bool(result.failed)
+    return Entry(text, mark and result.best, mark and result.tied and not result.best)
+
+
+def _kinds(summary: Summary) -> list[str]:
+    return list(dict.fromkeys(row.kind for row in summary.aggregates if len(row.envs) > 1))
+
+
+def _with_paper(table: Table, summary: Summary) -> Table:
+    columns = [next((env for env in summary.envs if heading == f"{env} seen"), "") for heading in table.columns[1:]]
+    rows = [
+        plain_row(
+            f"{row.method}, {row.model} (paper)",
+            *(f"{row.success[env]:.1f}" if env in row.success else NONE for env in columns),
+        )
+        for row in PAPER
+    ]
+    note = (
+        f"{table.note} Rows marked (paper): arXiv 2608.31077, other models and the official data; ALFWorld "
+        "is a macro average there. For reference, not for ranking."
+    )
+    return Table(table.name, table.title, note, table.columns, (*table.rows, *rows))
+
+
+def aggregate_table(summary: Summary) -> Table:
+    """All benchmarks at once."""
+    against = summary.baseline or "baseline"
+    return Table(
+        "aggregate",
+        "All benchmarks together",
+        "Mean and interquartile mean (IQM) of the runs' success over seeds and benchmarks; intervals: stratified "
+        "bootstrap, seeds drawn within each benchmark (arXiv 2108.13264). P(better): chance that a run beats one of "
+        f"{against} on a random benchmark. Average gain: {AVERAGING}.",
+        ("method", "split", "mean (%)", "IQM (%)", f"P(better than {against})", f"average gain over {against} (%)"),
+        tuple(_aggregate_row(row) for row in summary.aggregates if len(row.envs) > 1),
+        labels=2,
+    )
+
+
+def _aggregate_row(row: Aggregate) -> tuple[Entry, ...]:
+    better = f"{row.improvement.value:.2f} {interval(row.improvement, 1, 2)}" if row.improvement else NONE
+    return plain_row(row.method, row.kind, share(row.mean), share(row.iqm), better, percent_gain(row.relative))
+
+
+def gain_table(summary: Summary) -> Table:
+    """Relative gain over the baseline per benchmark and averaged."""
+    columns = split_headings(summary)
+    gains = {(gain.method, gain.env, gain.split): gain.relative for gain in summary.gains}
+    averages = {(row.method, row.kind): row.relative for row in summary.aggregates}
+    kinds = _kinds(summary)
+    rows = [
+        plain_row(
+            method,
+            *(percent_gain(gains.get((method, *key))) for key in columns),
+            *(percent_gain(averages.get((method, kind))) for kind in kinds),
+        )
+        for method in dict.fromkeys(gain.method for gain in summary.gains)
+    ]
+    return Table(
+        "gain",
+        f"Gain over {summary.baseline} (% of its success)",
+        f"100 x (success - success of {summary.baseline}) / success of {summary.baseline}, same tasks, with 95 % "
+        f"interval; - where {summary.baseline} never wins. Average: {AVERAGING}.",
+        ("method", *columns.values(), *(f"average {kind}" for kind in kinds)),
+        tuple(rows),
+    )
+
+
+def gap_table(summary: Summary) -> Table:
+    """How much success falls from seen to unseen tasks."""
+    gaps = {(gap.method, gap.env): gap.gap for gap in summary.gaps}
+    rows = [
+        plain_row(method, *(points(gaps.get((method, env))) for env in summary.envs))
+        for method in dict.fromkeys(gap.method for gap in summary.gaps)
+    ]
+    return Table(
+        "gap",
+        "Seen minus unseen (points)",
+        "Success on seen tasks minus success on unseen tasks of the same runs, in percentage points, with 95 % "
+        "interval; near 0: the policy generalizes as well as it fits.",
+        ("method", *summary.envs),
+        tuple(rows),
+    )
