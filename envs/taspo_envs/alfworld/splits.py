@@ -114,19 +114,28 @@ def build_manifest() -> dict[str, Any]:
 
 
 def _choose_combos(family: str) -> tuple[list[Combo], list[Combo]]:
-    """Combinations to train on and to hold out. Objects and targets that are held out occur in others of training."""
+    """Combinations to train on and to hold out.
+
+    The parts of what is held out are known: its target from others of the family in training, its object too (in
+    ``look``, where an object makes one combination only, from the other families).
+    """
     by_slug: dict[str, Combo] = {}
     for combo in Draw(f"combinations of {family}").shuffled(combos(family)):
         if {is_held_out_room(room) for room in rooms_for(combo)} == {True, False}:
             by_slug.setdefault(combo.slug, combo)
     train = list(by_slug.values())[:COMBOS_PER_FAMILY]
+    elsewhere = _choose_elsewhere() if family == "look" else []
     held_out: list[Combo] = []
     for combo in list(train):
         others = [other for other in train if other is not combo]
-        known_object = family == "look" or any(other.obj == combo.obj for other in others)
+        known_object = any(other.obj == combo.obj for other in [*others, *elsewhere])
         if len(held_out) < HELD_OUT_COMBOS and known_object and any(other.recep == combo.recep for other in others):
             train, held_out = others, [*held_out, combo]
     return train, held_out
+
+
+def _choose_elsewhere() -> list[Combo]:
+    return [combo for family in TASK_TYPES if family != "look" for combo in _choose_combos(family)[0]]
 
 
 def write_manifest() -> None:
