@@ -8,15 +8,6 @@ from taspo_bench.evaluation.breakdowns import cell_table, family_tables, paired_
 from taspo_bench.evaluation.reference import PAPER
 from taspo_bench.evaluation.statistics import Estimate
 from taspo_bench.evaluation.summary import AVERAGING, Aggregate, Result, Summary
-    FAILED,
-    NONE,
-    Entry,
-    Table,
-    interval,
-    percent_gain,
-    points,
-    share,
-)
 from taspo_bench.evaluation.table import (
     FAILED,
     NONE,
