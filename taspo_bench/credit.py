@@ -55,6 +55,19 @@ class Scorer(Protocol):
         """Optimal number of actions left before each turn and after the last (T + 1,); inf where lost for good."""
 
 
+def guided_shifts(group: Group, scorer: Scorer) -> list[list[Array] | None]:
+    """Token shifts of every episode of a group from one request; None for those without guidance."""
+    chosen: list[tuple[int, Guidance]] = [
+        (index, guidance) for index, guidance in enumerate(group.guidance) if guidance
+    ]
+    found: list[list[Array] | None] = [None] * len(group.episodes)
+    if chosen:
+        shifts = scorer.shift([group.episodes[index] for index, _ in chosen], [guidance for _, guidance in chosen])
+        for (index, _), shift in zip(chosen, shifts, strict=True):
+            found[index] = shift
+    return found
+
+
 class CreditScheme(Protocol):
     """A credit scheme. Its class takes its own settings as keyword arguments with defaults."""
 

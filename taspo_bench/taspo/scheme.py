@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from taspo_bench.credit import Array, Credit, Scorer, group_advantages
-from taspo_bench.episode import Episode, Group, Guidance
+from taspo_bench.credit import Array, Credit, Scorer, group_advantages, guided_shifts
+from taspo_bench.episode import Episode, Group
 from taspo_bench.taspo.weights import WeightRule, fallback_reason
 
 
@@ -50,17 +50,6 @@ class TASPO:
             return Credit.uniform(episode, advantage, reason)
         scores = self.rule.turn_scores([span for span in spans if span is not None])
         return Credit((advantage * self.rule.weights(scores, advantage)).tolist(), advantage)
-
-
-def guided_shifts(group: Group, scorer: Scorer) -> list[list[Array] | None]:
-    """Token shifts of every episode of a group from one request; None for those without guidance."""
-    chosen: list[tuple[int, Guidance]] = [(i, text) for i, text in enumerate(group.guidance) if text]
-    found: list[list[Array] | None] = [None] * len(group.episodes)
-    if chosen:
-        shifts = scorer.shift([group.episodes[i] for i, _ in chosen], [text for _, text in chosen])
-        for (i, _), shift in zip(chosen, shifts, strict=True):
-            found[i] = shift
-    return found
 
 
 def action_spans(episode: Episode, shifts: Sequence[Array] | None) -> list[Array | None]:
