@@ -53,7 +53,11 @@ class WeightRule:
         finite = span[np.isfinite(span)]
         if not len(finite):
             return float("nan")
-        return _mean(np.where(np.abs(finite) < self.kappa, 0.0, finite))
+        return _mean(self.with_margin(finite))
+
+    def with_margin(self, shifts: Array) -> Array:
+        """Shifts (n,) with those inside the margin set to 0."""
+        return np.where(np.abs(shifts) < self.kappa, 0.0, shifts)
 
     def weights(self, scores: Array, advantage: float) -> Array:
         """Weights w (n,) of n scores d, whether of turns or of tokens. All 1 if any of the inputs is not finite."""
