@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +20,6 @@ import numpy as np
 import Stemmer
 from bm25s.stopwords import STOPWORDS_EN
 from numpy.typing import NDArray
-
-from taspo_bench.errors import DataError
 
 K1, B = 0.9, 0.4  # the field's usual setting for short passages (Anserini)
 _WORD = re.compile(r"\w+")
@@ -55,14 +53,14 @@ class Bm25Index:
 
     @classmethod
     def build(cls, texts: Iterable[str], progress: Callable[[int], None] = lambda done: None) -> Bm25Index:
-        """Index texts in their order; ``progress`` is told how many have been read. :class:`DataError` if none."""
+        """Index texts in their order; ``progress`` is told now and then how many have been read."""
         vocabulary: dict[str, int] = {}
         ids = [
             [vocabulary.setdefault(term, len(vocabulary)) for term in terms(text)]
             for text in _counted(texts, progress)
         ]
         if not vocabulary:
-            raise DataError(f"a corpus of {len(ids)} passages without a single word: nothing to search")
+            return cls(np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(1, np.int64), {}, len(ids))
         engine = bm25s.BM25(k1=K1, b=B, method="lucene")
         engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
         scores = engine.scores
@@ -102,13 +100,8 @@ class Bm25Index:
 
 def _counted(texts: Iterable[str], progress: Callable[[int], None]) -> Iterator[str]:
     done = 0
-    for done, text in enumerate(texts, 1):  # noqa: B007
+    for done, text in enumerate(texts, 1):
         yield text
         if done % 10_000 == 0:
             progress(done)
     progress(done)
-
-
-def best_of(index: Bm25Index, queries: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
-    """Row numbers and scores of several queries."""
-    return [list(zip(*index.top(query, k), strict=True)) for query in queries]

@@ -12,7 +12,7 @@ from taspo_envs.searchqa.actions import parse
 from taspo_envs.searchqa.questions import Passage, Question
 from taspo_envs.searchqa.retrievers import Retriever
 from taspo_envs.searchqa.scoring import exact_match, normalise
-from taspo_envs.searchqa.splits import Dataset, embedded
+from taspo_envs.searchqa.splits import Dataset, load
 
 TOP_K = 3
 
@@ -37,8 +37,8 @@ class SearchQAEnv(TextEnv):
         max_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        self.dataset: Dataset = embedded()
-        self.retriever: Retriever = self.dataset.retriever
+        self.dataset: Dataset = load(data)
+        self.retriever: Retriever = self.dataset.open_retriever()
         self._question: Question | None = None
         self._found: dict[str, str] = {}
         self._searched: set[str] = set()

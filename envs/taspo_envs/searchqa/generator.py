@@ -145,8 +145,10 @@ def _remark(kind: str, key: str) -> str:
 
 def _patterns(rng: random.Random) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Patterns of training, and those of the held-out questions: single relations are in both, others in one."""
-    starts = [(kind, (relation,)) for kind, relations in RELATIONS.items() for relation in relations]
-    grown = [(kind, path) for kind, path in starts]
+    starts: list[tuple[str, tuple[str, ...]]] = [
+        (kind, (relation,)) for kind, relations in RELATIONS.items() for relation in relations
+    ]
+    grown = starts
     seen: list[tuple[str, ...]] = [path for _, path in starts]
     unseen: list[tuple[str, ...]] = list(seen)
     for _ in range(1, MAX_HOPS):

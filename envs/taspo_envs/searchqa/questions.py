@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import hashlib
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One piece of text that a retriever can return. ``id`` names it within its corpus."""
+    """One piece of text that a retriever can return. ``id`` names it by its content within a corpus."""
 
     id: str
     title: str
     text: str
 
+    @classmethod
+    def of(cls, title: str, text: str) -> Passage:
+        """A passage with blanks collapsed, and an id that follows from its title and text."""
+        title, text = " ".join(title.split()), " ".join(text.split())
+        digest = hashlib.sha1(f"{title}\n{text}".encode()).hexdigest()
+        return cls(f"{title}#{digest[:12]}", title, text)
+
     def shown(self) -> str:
         """The passage in one line, its title in front unless the text says it anyway."""
-        text = " ".join(self.text.split())
-        title = " ".join(self.title.split())
-        return text if title in text else f"{title}: {text}"
+        return self.text if self.title in self.text else f"{self.title}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +47,4 @@ class Question:
     family: str
     text: str
     answers: tuple[str, ...]
-    hops: tuple[Hop, ...] = field(default=())
+    hops: tuple[Hop, ...]

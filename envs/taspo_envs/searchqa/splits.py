@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from taspo_bench.api import DataStamp, Kind, Split, split_by_name
@@ -16,6 +17,7 @@ from taspo_envs.searchqa.bm25 import Bm25Index
 from taspo_envs.searchqa.generator import encyclopedia
 from taspo_envs.searchqa.questions import Passage, Question
 from taspo_envs.searchqa.retrievers import Bm25Retriever
+from taspo_envs.searchqa.store import folder_store, official_store, open_store, retriever_files
 
 KINDS: dict[str, Kind] = {"train": "train", "valid_seen": "seen", "valid_unseen": "unseen"}
 MANIFEST = "manifest.json"
@@ -27,8 +29,9 @@ class Dataset:
 
     questions: dict[str, Question]
     splits: dict[str, Split]
-    retriever: Bm25Retriever
     stamp: DataStamp
+    open_retriever: Callable[[], Bm25Retriever]
+    notes: tuple[str, ...] = ()
 
 
 def fingerprint(passages: Iterable[Passage], questions: Iterable[Question]) -> str:
@@ -80,8 +83,28 @@ def embedded() -> Dataset:
     return Dataset(
         questions,
         split_by_name(splits),
-        in_memory(made.passages),
         DataStamp("embedded", frozen["version"], frozen["sha256"]),
+        cache(lambda: in_memory(made.passages)),
+    )
+
+
+def load(data: str) -> Dataset:
+    """The data that ``embedded``, ``official`` or a folder stands for, read once in a process."""
+    if data == "embedded":
+        return embedded()
+    store = official_store() if data == "official" else folder_store(Path(data))
+    return _stored(store.folder)
+
+
+@cache
+def _stored(folder: Path) -> Dataset:
+    store = open_store(folder)
+    return Dataset(
+        store.questions(),
+        store.splits,
+        store.stamp,
+        cache(lambda: Bm25Retriever(*retriever_files(store))),
+        store.notes,
     )
 
 
@@ -92,7 +115,6 @@ def in_memory(passages: Sequence[Passage]) -> Bm25Retriever:
 
 if __name__ == "__main__":
     import os
-    from pathlib import Path
 
     target = Path(__file__).with_name(MANIFEST)
     temporary = target.with_suffix(".tmp")

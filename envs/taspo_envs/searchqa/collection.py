@@ -1,0 +1,135 @@
+"""Real questions made into splits: which data set a file belongs to, which part of it is training.
+
+NQ and HotpotQA are seen sets, and training comes from them alone; the other five are unseen. A seen set whose files
+say which part they are (train in the name) keeps those parts; otherwise a fixed hash of the question's text sends
+four of five questions to training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from taspo_bench.api import Kind, Split, split_by_name
+from taspo_bench.errors import DataError
+from taspo_envs.searchqa.questions import Passage, Question
+from taspo_envs.searchqa.readers import is_questions, read_passages, read_questions, records
+from taspo_envs.searchqa.scoring import normalise
+
+SETS: dict[str, Kind] = {
+    "nq": "seen",
+    "hotpotqa": "seen",
+    "triviaqa": "unseen",
+    "popqa": "unseen",
+    "2wiki": "unseen",
+    "musique": "unseen",
+    "bamboogle": "unseen",
+}
+_MARKS = {
+    "hotpotqa": "hotpot",
+    "triviaqa": "trivia",
+    "popqa": "popqa",
+    "2wiki": "2wiki",
+    "musique": "musique",
+    "bamboogle": "bamboogle",
+    "nq": r"(?<![a-z])nq(?![a-z])|natural.?questions",
+}
+TRAIN_SHARE = 0.8
+
+
+def set_of(path: Path) -> str | None:
+    """The data set that a file's name, or its folder's, stands for; None if it names none."""
+    for name in (path.name, path.parent.name):
+        for family, mark in _MARKS.items():
+            if re.search(mark, name.lower()):
+                return family
+    return None
+
+
+@dataclass
+class Collection:
+    """Questions of several files, and notes on what was left out or decided on the way."""
+
+    files: list[Path]
+    parts: dict[str, list[tuple[str, Question]]] = field(default_factory=dict)  # set -> (train | rest, question)
+    notes: list[str] = field(default_factory=list)
+
+    def passages(self) -> Iterator[Passage]:
+        """Read every file: passages are given out, each content once; questions are kept."""
+        kinds = {path: is_questions(next(records(path))[1]) for path in self.files}
+        corpora = [path for path, questions in kinds.items() if not questions]
+        seen: set[str] = set()
+        for path in self.files:
+            total = 0
+            for passage in self._questions(path, corpora) if kinds[path] else read_passages(path):
+                total += 1
+                if passage.id not in seen:
+                    seen.add(passage.id)
+                    yield passage
+            if not kinds[path]:
+                self.notes.append(f"{path.name}: {total} passages")
+
+    def _questions(self, path: Path, corpora: list[Path]) -> Iterator[Passage]:
+        family = set_of(path)
+        if family is None:
+            raise DataError(f"{path}: its name names no data set; rename the file or its folder to hold one of: "
+                            f"{', '.join(SETS)}")  # fmt: skip
+        part = "train" if "train" in path.name.lower() else "rest"
+        read: list[tuple[str, Question]] = []
+        own = 0
+        for question, paragraphs in read_questions(path, family):
+            read.append((part, question))
+            own += len(paragraphs)
+            yield from paragraphs
+        if corpora and not own and not any(_serves(corpus, path) for corpus in corpora):
+            self.notes.append(f"{path.name}: {len(read)} questions of {family} left out, no passages for them here")
+            return
+        self.notes.append(f"{path.name}: {len(read)} questions of {family}, {own} paragraphs of their own")
+        self.parts.setdefault(family, []).extend(read)
+
+    def splits(self) -> tuple[dict[str, Question], dict[str, Split]]:
+        """The questions by id, and the three splits; each split's order is that of a hash of its ids.
+
+        A question that would stand in training and in evaluation is kept for evaluation alone.
+        """
+        chosen: dict[str, dict[str, Question]] = {"train": {}, "valid_seen": {}, "valid_unseen": {}}
+        for family, questions in self.parts.items():
+            by_hash = SETS[family] == "seen" and len({part for part, _ in questions}) == 1
+            for part, question in questions:
+                name = "valid_unseen" if SETS[family] == "unseen" else "valid_seen"
+                if SETS[family] == "seen" and (_hash(question.text) < TRAIN_SHARE if by_hash else part == "train"):
+                    name = "train"
+                self._add(chosen[name], question)
+            if by_hash:
+                counts = Counter(question.family for question in chosen["train"].values())
+                self.notes.append(f"{family}: split by a hash of the question, {counts[family]} for training")
+        asked = {normalise(q.text) for name in ("valid_seen", "valid_unseen") for q in chosen[name].values()}
+        both = [name for name, question in chosen["train"].items() if normalise(question.text) in asked]
+        for name in both:
+            del chosen["train"][name]
+        if both:
+            self.notes.append(f"{len(both)} training questions left out: evaluation asks them too")
+        kinds: dict[str, Kind] = {"train": "train", "valid_seen": "seen", "valid_unseen": "unseen"}
+        splits = [Split(name, kinds[name], tuple(sorted(part, key=_hash))) for name, part in chosen.items()]
+        return {name: q for part in chosen.values() for name, q in part.items()}, split_by_name(splits)
+
+    def _add(self, part: dict[str, Question], question: Question) -> None:
+        other = part.get(question.id)
+        if other is None:
+            part[question.id] = question
+        elif other.text != question.text:
+            raise DataError(f"two questions have the id {question.id!r}, one asks {question.text!r}: rename one")
+
+
+def _serves(corpus: Path, questions: Path) -> bool:
+    """Whether a corpus is there for a file of questions: it names no data set, or its name differs in one word."""
+    return set_of(corpus) is None or corpus.name.replace("passages", "questions") == questions.name
+
+
+def _hash(text: str) -> float:
+    """A fixed number in [0, 1) for a text."""
+    return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) / 16**12
