@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 K1, B = 0.9, 0.4  # the field's usual setting for short passages (Anserini)
 _WORD = re.compile(r"\w+")
-_STOP = frozenset(STOPWORDS_EN)
+STOP_WORDS = frozenset(STOPWORDS_EN)
 _STEMMER = Stemmer.Stemmer("english", 0)
 
 logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -38,7 +38,7 @@ def terms(text: str) -> list[str]:
     """Search terms of a text: lower case, accents folded, stop words left out, stemmed."""
     if not text.isascii():
         text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP]
+    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in STOP_WORDS]
 
 
 @dataclass(frozen=True)

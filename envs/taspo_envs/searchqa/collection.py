@@ -18,7 +18,7 @@ from taspo_bench.api import Kind, Split, split_by_name
 from taspo_bench.errors import DataError
 from taspo_envs.searchqa.questions import Passage, Question
 from taspo_envs.searchqa.readers import is_questions, read_passages, read_questions, records
-from taspo_envs.searchqa.scoring import normalise
+from taspo_envs.searchqa.scoring import exact_match, normalise
 
 SETS: dict[str, Kind] = {
     "nq": "seen",
@@ -80,16 +80,23 @@ class Collection:
                             f"{', '.join(SETS)}")  # fmt: skip
         part = "train" if "train" in path.name.lower() else "rest"
         read: list[tuple[str, Question]] = []
-        own = 0
+        own = hopeless = 0
         for question, paragraphs in read_questions(path, family):
-            read.append((part, question))
+            if any(exact_match(answer, [answer]) for answer in question.answers):
+                read.append((part, question))
+            else:
+                hopeless += 1
             own += len(paragraphs)
             yield from paragraphs
+        note = f"{path.name}: {len(read) + hopeless} questions of {family}, {own} paragraphs of their own"
+        if hopeless:
+            note += f"; {hopeless} questions left out, their answers are empty when normalised"
         if corpora and not own and not any(_serves(corpus, path) for corpus in corpora):
-            self.notes.append(f"{path.name}: {len(read)} questions of {family} left out, no passages for them here")
-            return
-        self.notes.append(f"{path.name}: {len(read)} questions of {family}, {own} paragraphs of their own")
-        self.parts.setdefault(family, []).extend(read)
+            note += "; all left out, no file here brings passages for them"
+            read = []
+        self.notes.append(note)
+        if read:
+            self.parts.setdefault(family, []).extend(read)
 
     def splits(self) -> tuple[dict[str, Question], dict[str, Split]]:
         """The questions by id, and the three splits; each split's order is that of a hash of its ids.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -10,6 +11,8 @@ from taspo_bench.errors import InputError
 from taspo_envs.searchqa import rules
 from taspo_envs.searchqa.actions import parse
 from taspo_envs.searchqa.questions import Passage, Question
+from taspo_envs.searchqa.reach import ceiling
+from taspo_envs.searchqa.remote import remote
 from taspo_envs.searchqa.retrievers import Retriever
 from taspo_envs.searchqa.scoring import exact_match, normalise
 from taspo_envs.searchqa.splits import Dataset, load
@@ -24,6 +27,10 @@ class SearchQAEnv(TextEnv):
     ``answer[text]``. A search shows the best three passages; the first answer ends the episode, and the score is its
     exact match. Raises :class:`~taspo_bench.errors.RunError` from ``step`` only if a remote retriever is dead: a
     search that could not be made is not scored as a failure of the policy.
+
+    Args:
+        retriever: ``bm25`` over the data's own passages, or the address of a retrieval server; by default what the
+            environment variable ``TASPO_RETRIEVER`` says, else ``bm25``.
     """
 
     name: ClassVar[str] = "searchqa"
@@ -36,9 +43,11 @@ class SearchQAEnv(TextEnv):
         data: str = "embedded",
         max_steps: int | None = None,
         render_mode: str | None = None,
+        retriever: str | None = None,
     ) -> None:
         self.dataset: Dataset = load(data)
-        self.retriever: Retriever = self.dataset.open_retriever()
+        name = retriever or os.environ.get("TASPO_RETRIEVER") or "bm25"
+        self.retriever: Retriever = self.dataset.open_retriever() if name == "bm25" else remote(name)
         self._question: Question | None = None
         self._found: dict[str, str] = {}
         self._searched: set[str] = set()
@@ -128,8 +137,21 @@ class SearchQAEnv(TextEnv):
         hops = self.question.hops[: self.max_steps - 1]
         open_hops = [hop for hop in hops if hop.passage_id not in self._found]
         queries = [hop.query for hop in open_hops if normalise(hop.query) not in self._searched]
-        plan = [f"search[{query}]" for query in queries] + [f"answer[{self.question.answers[0]}]"]
+        plan = [f"search[{query}]" for query in queries] + [f"answer[{self._best_answer()}]"]
         return plan if len(plan) <= self.max_steps - self.steps else []
+
+    def _best_answer(self) -> str:
+        """A gold answer that scores (one that is empty when normalised does not)."""
+        answers = self.question.answers
+        return next((answer for answer in answers if exact_match(answer, answers)), answers[0])
+
+    def check(self) -> list[str]:
+        lines = [*super().check(), *self.dataset.notes]
+        for split in self.dataset.splits.values():
+            if split.kind != "train":
+                questions = [self.dataset.questions[name] for name in split.task_ids]
+                lines += [f"{split.name}, {line}" for line in ceiling(questions, self.retriever, TOP_K)]
+        return lines
 
     def rules(self, actions: Sequence[str]) -> list[Rule]:
         if self.task_id is None:

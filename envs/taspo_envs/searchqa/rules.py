@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from taspo_bench.api import Rule
 from taspo_envs.searchqa.actions import parse
+from taspo_envs.searchqa.bm25 import STOP_WORDS
 
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 
@@ -40,40 +41,44 @@ def read_off(
         said = parse(action)
         if said.kind == "invalid":
             continue
-        unknown = new_phrases(said.text, question)
-        new = [name for name in found[step + 1] if name not in found[step]]
-        if said.kind == "answer":
-            sources = list(useful)
-        else:
-            sources = [name for phrase in unknown for name in _holding(found[step], phrase)]
+        needs = new_phrases(said.text, question, "\n".join(observations[: step + 1]))
+        new = [name for name in found[step + 1] if name not in found[step]][:1]
+        sources = useful if said.kind == "answer" else [n for phrase in needs for n in _holding(found[step], phrase)]
         rules.append(
             Rule(
                 step=step,
-                statement=_statement(action, unknown, first=step == 0),
+                statement=_statement(action, needs, first=step == 0),
                 action=action,
-                quote=_quote(observations[step], unknown),
-                when=(question_line(question), *(found_line(name) for name in dict.fromkeys(sources))),
-                needs=tuple(unknown),
-                unless=tuple(found_line(name) for name in new[:1]),
+                quote=_quote(observations[step], needs),
+                when=(question_line(question), *map(found_line, dict.fromkeys(sources))),
+                needs=tuple(needs),
+                unless=tuple(map(found_line, new)),
             )
         )
-        useful += new[:1]
+        useful = useful + new
     return rules
 
 
-def new_phrases(text: str, known: str) -> list[str]:
-    """Runs of words of ``text`` that ``known`` does not hold, as they stand in ``text``."""
-    met = {word.lower() for word in _WORD.findall(known)}
-    phrases: list[str] = []
-    run: tuple[int, int] | None = None
-    for match in _WORD.finditer(text):
-        if match[0].lower() in met:
-            run = None
-            continue
-        if run is not None:
-            phrases.pop()
-        run = (run[0] if run else match.start(), match.end())
-        phrases.append(text[run[0] : run[1]])
+def new_phrases(text: str, question: str, met: str) -> list[str]:
+    """What an action says that the question does not, in the longest pieces that stand in the text ``met``.
+
+    Pieces are spelt as they are met. Stop words say nothing, except where a text holds nothing else.
+    """
+    asked = {word.lower() for word in _WORD.findall(question)}
+    matches = list(_WORD.finditer(text))
+    new = [n for n, word in enumerate(matches) if word[0].lower() not in asked and word[0].lower() not in STOP_WORDS]
+    if not new and matches and all(word[0].lower() in STOP_WORDS for word in matches):
+        new = list(range(len(matches)))
+    phrases = []
+    while new:
+        first = new[0]
+        for last in reversed(new):
+            phrase = text[matches[first].start() : matches[last].end()]
+            spelt = re.search(rf"\b{re.escape(phrase)}\b", met, re.IGNORECASE)
+            if spelt or last == first:
+                phrases.append(spelt[0] if spelt else phrase)
+                new = [n for n in new if n > last]
+                break
     return phrases
 
 
@@ -82,13 +87,13 @@ def _holding(found: Mapping[str, str], phrase: str) -> list[str]:
     return [name for name, text in found.items() if phrase in text][:1]
 
 
-def _statement(action: str, unknown: Sequence[str], *, first: bool) -> str:
-    if unknown:
-        return f"Once {unknown[-1]} is found, {action}."
+def _statement(action: str, needs: Sequence[str], *, first: bool) -> str:
+    if needs:
+        return f"Once {max(needs, key=len)} is found, {action}."
     return f"At first, {action}." if first else f"Next, {action}."
 
 
-def _quote(observation: str, unknown: Sequence[str]) -> str:
+def _quote(observation: str, needs: Sequence[str]) -> str:
     """The line of an observation that the action builds on; its first line where no phrase decides."""
     lines = observation.splitlines() or [""]
-    return next((line for line in lines if unknown and unknown[-1] in line), lines[0])[:200]
+    return next((line for line in lines if any(phrase in line for phrase in needs)), lines[0])[:200]
