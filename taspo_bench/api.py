@@ -91,6 +91,7 @@ class Rule:
     unless: lines none of which may stand there.
     needs: phrases that the agent must have met in its observations before the advice tells it nothing hidden;
         advice whose ``needs`` are unmet reveals what the agent could not know (METHOD.md, "The trap").
+    stale: phrases that put the advice out of date once the agent has met them.
     """
 
     step: int
@@ -100,11 +101,12 @@ class Rule:
     when: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
 
     def fits(self, state_key: str, met: str) -> bool:
         """Whether the advice holds in that state and, given the observations ``met`` so far, tells nothing hidden."""
         lines = set(state_key.splitlines())
-        known = all(phrase in met for phrase in self.needs)
+        known = all(phrase in met for phrase in self.needs) and not any(phrase in met for phrase in self.stale)
         return known and lines.issuperset(self.when) and lines.isdisjoint(self.unless)
 
 
@@ -128,7 +130,7 @@ class TextEnv(gym.Env[str, str], abc.ABC):
     action_templates: ClassVar[tuple[str, ...]] = ()
     """Forms of free-text actions with ``{}`` for the text, such as ``search[{}]``."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """The benchmark's own settings by preset name (:class:`taspo_bench.config.CellConfig`), such as its turn limit."""
+    """The benchmark's own settings by preset (:class:`taspo_bench.config.CellConfig`), such as its turn limit."""
     in_suite: ClassVar[bool] = True
     """Whether ``--env all`` includes it (variants of a benchmark say False)."""
 
