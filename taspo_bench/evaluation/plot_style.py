@@ -87,7 +87,7 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
 
 def panels(columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A row of ``columns`` axes with one y axis, each ``width`` x ``height`` inches, outside pyplot's global state."""
+    """A row of axes with one y axis, each ``width`` x ``height`` inches, outside pyplot's global state."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height))

@@ -23,7 +23,7 @@ FILLS = {"seen": True, "unseen": False}
 
 @styled
 def generalization(summary: Summary) -> Figure | None:
-    """Success on seen (filled) and unseen (open) tasks with their intervals: a row per method, a panel per benchmark."""
+    """Success on seen (filled) and unseen (open) tasks, with intervals: a row per method, a panel per benchmark."""
     results = [*summary.warm_start, *summary.results]
     if not results:
         return None

@@ -1,0 +1,133 @@
+"""From finished cells to published files: tables, plots and the report of a run, made from what is on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from taspo_bench.episode import Episode
+from taspo_bench.errors import DataError
+from taspo_bench.evaluation.breakdowns import result_records, wall_clock_table
+from taspo_bench.evaluation.episode_sample import sample_episodes
+from taspo_bench.evaluation.outcomes import gather
+from taspo_bench.evaluation.plot_style import save
+from taspo_bench.evaluation.plots import gain, generalization, profiles
+from taspo_bench.evaluation.report import render_report
+from taspo_bench.evaluation.results import Cell, Run, read_run
+from taspo_bench.evaluation.summary import Summary, summarize
+from taspo_bench.evaluation.table_formats import to_csv, to_latex, to_markdown
+from taspo_bench.evaluation.tables import all_tables
+from taspo_bench.evaluation.training_plots import Log, credit, learning_curves, phase_seconds, wall_clock
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LONGEST_SHOWN = 20
+
+
+def write_summary(run_dir: Path, paper: bool = False) -> Summary:
+    """Write summary.{json,csv,md,tex}, plots/ and report.html of a run folder, from what is on disk.
+
+    Failed and unfinished cells are shown as such and count as 0. The summary files hold no times and no paths:
+    equal results give equal bytes.
+
+    Args:
+        run_dir: folder as `taspo-bench run` writes it.
+        paper: add the paper's figures as reference rows.
+
+    Raises:
+        DataError: no run folder, or a file in it that is not what its name says.
+    """
+    run = read_run(run_dir)
+    summary = summarize(run.cells)
+    tables = all_tables(summary, paper)
+    _write(run_dir / "summary.json", json.dumps(summary.to_json(), indent=1) + "\n")
+    _write(run_dir / "summary.csv", to_csv(*result_records([*summary.warm_start, *summary.results])))
+    _write(run_dir / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
+    _write(run_dir / "summary.tex", "\n".join(map(to_latex, tables)))
+
+    logs = {cell.key: cell.metrics() for cell in run.cells}
+    sample = sample_episodes(run.cells)
+    (run_dir / "plots").mkdir(exist_ok=True)
+    names = _draw(run, summary, logs, [episode for episode in sample.episodes if episode[1].split == "train"])
+    if seconds := phase_seconds(logs):
+        tables.append(wall_clock_table(seconds))
+    _write(run_dir / "report.html", render_report(run, summary, tables, names, sample))
+    return summary
+
+
+def _draw(
+    run: Run, summary: Summary, logs: dict[tuple[str, str, int], Log], trained: list[tuple[str, Episode]]
+) -> list[str]:
+    """Draw every plot that has data; the names of those drawn."""
+    drawings: dict[str, Figure | None] = {
+        "generalization": generalization(summary),
+        "gain": gain(summary),
+        "profiles": profiles(gather(run.cells), summary),
+        "learning_curves": learning_curves(logs, summary),
+        "wall_clock": wall_clock(phase_seconds(logs), summary),
+        "credit": credit(_telling(trained)),
+    }
+    drawn = {name: figure for name, figure in drawings.items() if figure is not None}
+    for name, figure in drawn.items():
+        save(figure, run.path / "plots", name)
+    return list(drawn)
+
+
+def _telling(episodes: list[tuple[str, Episode]]) -> list[tuple[str, Episode]]:
+    """A won and a lost trajectory of one method and environment whose weights say something."""
+    weighted = [
+        (method, episode)
+        for method, episode in episodes
+        if len(set(episode.weights)) > 1 and len(episode.turns) <= LONGEST_SHOWN
+    ]
+    pairs: dict[tuple[str, str], dict[bool, tuple[str, Episode]]] = {}
+    for method, episode in weighted:
+        pairs.setdefault((method, episode.env), {}).setdefault(episode.won, (method, episode))
+    best = max(pairs.values(), key=len, default={})
+    return [best[won] for won in (True, False) if won in best]
+
+
+def compare(run_dirs: Sequence[Path]) -> Summary:
+    """The summary of several runs side by side. A method that stands in several is named with its run.
+
+    Raises:
+        DataError: no run folder, or runs that were made with other data or other tasks.
+    """
+    runs = [read_run(run_dir) for run_dir in run_dirs]
+    homes: dict[str, set[Path]] = {}
+    for run in runs:
+        for cell in run.cells:
+            homes.setdefault(cell.method, set()).add(run.path)
+    cells = []
+    for run in runs:
+        for cell in run.cells:
+            if len(homes[cell.method]) > 1:
+                cell.method = f"{cell.method} ({run.path.resolve().name})"
+            cells.append(cell)
+    _check_data(cells)
+    return summarize(cells)
+
+
+def _check_data(cells: Sequence[Cell]) -> None:
+    first: dict[str, Cell] = {}
+    for cell in cells:
+        if cell.data_stamp:
+            other = first.setdefault(cell.env, cell)
+            if other.data_stamp.get("sha256") != cell.data_stamp.get("sha256"):
+                raise DataError(
+                    f"{cell.path} and {other.path} were made with other data of {cell.env}; "
+                    "compare runs with one data stamp"
+                )
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
