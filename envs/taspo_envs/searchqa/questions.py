@@ -25,6 +25,10 @@ class Passage:
         """The passage in one line, its title in front unless the text says it anyway."""
         return self.text if self.title in self.text else f"{self.title}: {self.text}"
 
+    def indexed(self) -> str:
+        """The text that is indexed: the title counts twice, for it says what the passage is about."""
+        return f"{self.title}\n{self.title}\n{self.text}"
+
 
 @dataclass(frozen=True, slots=True)
 class Hop:

@@ -110,7 +110,7 @@ def _stored(folder: Path) -> Dataset:
 
 def in_memory(passages: Sequence[Passage]) -> Bm25Retriever:
     """A retriever over passages that are all in memory."""
-    return Bm25Retriever(Bm25Index.build(f"{p.title}\n{p.text}" for p in passages), passages)
+    return Bm25Retriever(Bm25Index.build(passage.indexed() for passage in passages), passages)
 
 
 if __name__ == "__main__":

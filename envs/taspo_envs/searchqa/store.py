@@ -26,7 +26,7 @@ from taspo_envs.searchqa.bm25 import Bm25Index
 from taspo_envs.searchqa.collection import Collection
 from taspo_envs.searchqa.questions import Hop, Passage, Question
 
-FORMAT = "1"
+FORMAT = "2"
 _STAMP, _QUESTIONS, _OFFICIAL = "stamp.json", "questions.jsonl", "official.json"
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
@@ -133,7 +133,7 @@ def _fill(folder: Path, files: Sequence[Path], source: str, progress: Callable[[
         for passage in passage_file.write(folder, collection.passages()):
             counted += 1
             digest.update(f"{passage.title}\t{passage.text}\n".encode())
-            yield f"{passage.title}\n{passage.text}"
+            yield passage.indexed()
 
     index = Bm25Index.build(texts(), progress)
     if counted:
