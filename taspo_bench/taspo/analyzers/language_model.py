@@ -1,0 +1,225 @@
+"""Guidance by a language model in two steps: evidence from the verified successes, then what fits each target.
+
+The model proposes; nothing that it says is believed. Evidence must quote the right step of a verified success, an
+alignment must quote the right step of the target, and what fails is dropped. The target's reward, success flag and
+final observation are not shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from taspo_bench.episode import Episode, Group, Guidance
+from taspo_bench.errors import RunError, unknown_name
+from taspo_bench.taspo.guidance import (
+    KINDS,
+    MAX_ITEMS,
+    MAX_STATEMENT,
+    MAX_TOKENS,
+    Item,
+    Kind,
+    Scope,
+    Source,
+    abstain,
+    compose,
+    item_defect,
+    source_defect,
+    successes,
+)
+
+SHOWN_SUCCESSES = 4
+SHOWN_OBSERVATION = 800
+NUDGE = "\n\nYour last answer was not one JSON object. Answer with the JSON object alone."
+
+EXTRACT = """\
+Below are attempts at one task that were verified to succeed. Write down what they show about solving it.
+Answer with one JSON object: {{"items": [{{"kind": one of {kinds}, "statement": advice in at most {limit} characters,
+"sources": [{{"trajectory": number, "step": number, "action": exact quote of that step's action,
+"observation": exact quote of the observation before or after it}}]}}]}}. At most {count} items. Quotes that are not
+exact are thrown away.
+
+{successes}"""
+
+ALIGN = """\
+Below are numbered pieces of advice, taken from other attempts at a task, and one more attempt at it. Choose the
+pieces that fit a decision of this attempt. A piece fits a step only if nothing in it was still unknown at that step.
+Answer with one JSON object: {{"items": [{{"id": id of the piece, "step": step of the attempt that it fits,
+"quote": exact quote of that step's observation}}]}}, at most {count} items, or if none fits
+{{"items": [], "reason": why}}.
+
+Advice:
+{items}
+
+The attempt:
+{attempt}"""
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class _Cited(BaseModel):
+    trajectory: int
+    step: int
+    action: str
+    observation: str
+
+
+class _Extracted(BaseModel):
+    kind: Kind
+    statement: str
+    sources: list[_Cited]
+
+
+class _Aligned(BaseModel):
+    id: str
+    step: int
+    quote: str
+
+
+class LanguageModelAnalyzer:
+    """The two steps over any function from a prompt to an answer.
+
+    Args:
+        ask: gives the model's answer; may raise :class:`RunError`, and then the group has fewer items.
+        scope: ``turn`` shows an item at the step that its quote is of; ``trajectory`` shows all items in front of
+            the episode, and without ``reveal`` only those that quote the first observation.
+        count_tokens: length of a text in the policy's tokens; its words by default.
+    """
+
+    name: ClassVar[str] = "language_model"
+
+    def __init__(
+        self,
+        ask: Callable[[str], str],
+        scope: Scope = "turn",
+        reveal: bool = False,
+        max_items: int = MAX_ITEMS,
+        max_tokens: int = MAX_TOKENS,
+        count_tokens: Callable[[str], int] = lambda text: len(text.split()),
+    ) -> None:
+        if scope not in get_args(Scope):
+            raise unknown_name("scope", scope, get_args(Scope))
+        self.ask = ask
+        self.scope, self.reveal = scope, reveal
+        self.max_items, self.max_tokens, self.count_tokens = max_items, max_tokens, count_tokens
+
+    def guide(self, group: Group) -> list[Guidance | None]:
+        """Guidance of each episode; falsy with a reason where the model failed, abstained or misquoted."""
+        try:
+            evidence = self._extract(group)
+        except RunError as error:
+            return [abstain(episode, self.scope, str(error)) for episode in group.episodes]
+        return [self._guide(group, target, evidence) for target in range(len(group.episodes))]
+
+    def _guide(self, group: Group, target: int, evidence: dict[str, _Extracted]) -> Guidance:
+        episode = group.episodes[target]
+        if not [index for index in successes(group) if index != target]:
+            return abstain(episode, self.scope, "no other success")
+        others = {name: sources for name, found in evidence.items() if (sources := _sources(found, group, target))}
+        if not others:
+            return abstain(episode, self.scope, "no verified evidence")
+        try:
+            answer = self._answer(_align_prompt(episode, {name: evidence[name] for name in others}, self.max_items))
+        except RunError as error:
+            return abstain(episode, self.scope, str(error))
+        items = []
+        for aligned in _valid(_Aligned, answer.get("items")):
+            if aligned.id in others:
+                item = _item(aligned, evidence[aligned.id], others[aligned.id])
+                if not item_defect(item, group, target):
+                    items.append(item)
+        if not items:
+            return abstain(episode, self.scope, f"abstained: {answer.get('reason') or 'no item'}"[:200])
+        return self._compose(episode, items[: self.max_items])
+
+    def _compose(self, episode: Episode, items: Sequence[Item]) -> Guidance:
+        shown: dict[int, list[Item]] = defaultdict(list)
+        for item in items:
+            if self.scope == "turn":
+                shown[item.step].append(item)
+            elif self.reveal or item.step == 0:
+                shown[0].append(item)
+        return compose(episode, self.scope, shown, self.count_tokens, self.max_tokens)
+
+    def _extract(self, group: Group) -> dict[str, _Extracted]:
+        """Evidence with at least one exact citation, by an id of ours."""
+        won = sorted(successes(group), key=lambda index: len(group.episodes[index].turns))[:SHOWN_SUCCESSES]
+        if not won:
+            return {}
+        shown = "\n\n".join(f"Trajectory {index}:\n{_transcript(group.episodes[index])}" for index in sorted(won))
+        count = 2 * self.max_items
+        prompt = EXTRACT.format(kinds=", ".join(KINDS), limit=MAX_STATEMENT, count=count, successes=shown)
+        found = _valid(_Extracted, self._answer(prompt).get("items"))
+        kept = [entry for entry in found if _sources(entry, group, target=-1)]
+        return {f"e{number}": entry for number, entry in enumerate(kept[:count])}
+
+    def _answer(self, prompt: str) -> dict[str, Any]:
+        """The JSON object of the model's answer, asked for at most twice."""
+        for text in (prompt, prompt + NUDGE):
+            answer = parse_object(self.ask(text))
+            if answer is not None:
+                return answer
+        raise RunError(f"the {self.name} analyzer did not answer with a JSON object")
+
+
+def parse_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text is or holds, fenced or not; None if there is none."""
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        found = json.loads(text[start : end + 1]) if 0 <= start < end else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _valid(model: type[Model], entries: object) -> list[Model]:
+    found = []
+    for entry in entries if isinstance(entries, list) else []:
+        try:
+            found.append(model.model_validate(entry, strict=True))
+        except ValidationError:
+            continue
+    return found
+
+
+def _sources(found: _Extracted, group: Group, target: int) -> tuple[Source, ...]:
+    """The exact citations of successes other than the target."""
+    cited = [Source(**source.model_dump()) for source in found.sources]
+    return tuple(source for source in cited if source.trajectory != target and not source_defect(source, group))
+
+
+def _item(aligned: _Aligned, found: _Extracted, sources: tuple[Source, ...]) -> Item:
+    return Item(aligned.id, found.kind, found.statement, sources, aligned.step, aligned.quote)
+
+
+def _align_prompt(episode: Episode, evidence: dict[str, _Extracted], count: int) -> str:
+    items = "\n".join(
+        f"{name} ({entry.kind}): {' '.join(entry.statement.split())}" for name, entry in evidence.items()
+    )
+    return ALIGN.format(count=count, items=items, attempt=_transcript(episode))
+
+
+def _transcript(episode: Episode) -> str:
+    """What an attempt saw and did; neither its reward nor how it ended."""
+    return "\n".join(
+        f"Step {step}\nobservation: {turn.observation[:SHOWN_OBSERVATION]}\naction: {turn.action}"
+        for step, turn in enumerate(episode.turns)
+    )
+
+
+class SelfAnalyzer(LanguageModelAnalyzer):
+    """Guidance by the frozen policy itself.
+
+    Args:
+        generate: (prompt, at most so many new tokens) -> text, by the policy that made the rollouts.
+    """
+
+    name: ClassVar[str] = "self"
+
+    def __init__(self, generate: Callable[[str, int], str], answer_tokens: int = 1024, **settings: Any) -> None:
+        super().__init__(lambda prompt: generate(prompt, answer_tokens), **settings)
