@@ -1,0 +1,102 @@
+"""Splits of goals: ours, by held-out product category, and WebShop's own by position.
+
+Ours: ``valid_unseen`` holds goals of queries (product categories) that training never meets; ``valid_seen`` holds
+goals of products that training never meets in queries that it does; both at most one tenth of the goals and 500.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from taspo_bench.api import Split
+from taspo_envs.webshop.goals import official_order
+
+EVALUATION_SHARE = 0.1
+MOST_EVALUATION_GOALS = 500
+PROTOCOLS = ("category", "official", "verl-agent")
+
+
+def _rank(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def _spread(ids: Sequence[str], count: int) -> list[str]:
+    """``count`` ids of as many products as there are: every product's first, then its second, and so on."""
+    by_product: dict[str, list[str]] = defaultdict(list)
+    for goal_id in sorted(ids, key=_rank):
+        by_product[product_of(goal_id)].append(goal_id)
+    turns = [(turn, goal_id) for goals in by_product.values() for turn, goal_id in enumerate(goals)]
+    return sorted(goal_id for _, goal_id in sorted(turns, key=lambda pair: pair[0])[:count])
+
+
+def product_of(goal_id: str) -> str:
+    """ASIN of the product that a goal was made from."""
+    return goal_id.rpartition("-")[0]
+
+
+def split_by_query(
+    ids: Sequence[str], queries: Sequence[str], most_evaluation_goals: int = MOST_EVALUATION_GOALS
+) -> dict[str, Any]:
+    """Our three splits of goals, given the query of each, and the names of the held-out queries.
+
+    Queries (a tenth of them at least) and products are taken in the order of their sha256 until they hold enough
+    goals, so the splits depend on the data alone.
+    """
+    wanted = min(most_evaluation_goals, round(len(ids) * EVALUATION_SHARE))
+    by_query: dict[str, list[str]] = defaultdict(list)
+    for goal_id, query in zip(ids, queries, strict=True):
+        by_query[query].append(goal_id)
+    held_out: list[str] = []
+    unseen: list[str] = []
+    for query in sorted(by_query, key=_rank):
+        if len(unseen) >= wanted and len(held_out) >= len(by_query) * EVALUATION_SHARE:
+            break
+        if len(by_query[query]) <= 2 * wanted:
+            held_out.append(query)
+            unseen += by_query[query]
+    away = set(unseen)
+    by_product: dict[str, list[str]] = defaultdict(list)
+    for goal_id in ids:
+        if goal_id not in away:
+            by_product[product_of(goal_id)].append(goal_id)
+    seen: list[str] = []
+    for asin in sorted(by_product, key=_rank):
+        if len(seen) >= wanted:
+            break
+        if len(by_product[asin]) <= 2 * wanted:
+            seen += by_product[asin]
+    away.update(seen)
+    return {
+        "held_out": sorted(held_out),
+        "train": [goal_id for goal_id in ids if goal_id not in away],
+        "valid_seen": _spread(seen, wanted),
+        "valid_unseen": _spread(unseen, wanted),
+    }
+
+
+def category_splits(built: dict[str, Any]) -> list[Split]:
+    """Our splits as a store keeps them."""
+    return [
+        Split("train", "train", tuple(built["train"])),
+        Split("valid_seen", "seen", tuple(built["valid_seen"])),
+        Split("valid_unseen", "unseen", tuple(built["valid_unseen"])),
+    ]
+
+
+def official_splits(ids: Sequence[str], protocol: str) -> list[Split]:
+    """WebShop's splits by position in its shuffled order: test 0-499, dev 500-1499, train from 1500 on.
+
+    Protocol ``verl-agent`` trains from 500 on and has no dev split.
+    """
+    ordered = [ids[place] for place in official_order(len(ids))]
+    test = Split("test", "seen", tuple(ordered[:500]))
+    if protocol == "verl-agent":
+        return [Split("train", "train", tuple(ordered[500:])), test]
+    return [
+        Split("train", "train", tuple(ordered[1500:])),
+        Split("dev", "seen", tuple(ordered[500:1500])),
+        test,
+    ]
