@@ -9,8 +9,10 @@ from typing import Any
 
 from taspo_bench.api import TextEnv
 
-MAX_REPLAYED = 600
+MAX_REPLAYED = 1000
 """Environment steps that one pruning may replay; what is undecided by then is kept."""
+MAX_BLOCK = 4
+"""Actions that may be deleted together: there and back again is deleted whole or not at all."""
 MAX_DROPPED = 2
 """Later actions that may become unusable, and go too, when an earlier one is deleted."""
 
@@ -49,7 +51,8 @@ class _Replay:
             self.met.append(met)
             self.owed.append(_words(_free_text(env, action)) & met)
             outcome = env.act(action)
-            met |= _words(outcome.observation)
+            if env.action_templates:
+                met |= _words(outcome.observation)
             if outcome.is_action_valid:
                 self.valid.append(index)
         self.won = env.won
@@ -71,21 +74,39 @@ class _Replay:
                 kept.append(step)
             elif len(rest) - len(kept) > MAX_DROPPED:
                 return None
-            met |= _words(outcome.observation)
+            if env.action_templates:
+                met |= _words(outcome.observation)
         return kept if env.won else None
 
 
 def prune(env: TextEnv, task_id: str, actions: Sequence[str]) -> list[int] | None:
     """Indices of the actions that the success needs, in order; None if the sequence does not win here.
 
-    Greedy, from the last action to the first: each is deleted if what is kept behind it still wins without it.
-    Leaves the environment at the task, in no particular state.
+    Greedy, from the last action to the first, again and again while that helps: each is deleted, alone or with the
+    next few, if what is kept behind it still wins. Leaves the environment at the task, in no particular state.
     """
-    replay = _Replay(env, task_id, actions)
-    if not replay.won:
-        return None
+    kept = list(range(len(actions)))
+    budget = MAX_REPLAYED
+    while True:
+        replay = _Replay(env, task_id, [actions[index] for index in kept])
+        if not replay.won:
+            return None
+        shorter = [kept[step] for step in _pass(replay, budget)]
+        budget -= replay.replayed
+        if len(shorter) == len(kept):
+            return kept
+        kept = shorter
+
+
+def _pass(replay: _Replay, budget: int) -> list[int]:
+    """One pass over the actions, from the last to the first; gives the steps to keep."""
     kept: list[int] = []
-    for index in reversed(replay.valid):
-        shorter = replay.without(index, kept) if replay.replayed < MAX_REPLAYED else None
-        kept = [index, *kept] if shorter is None else shorter
+    for step in reversed(replay.valid):
+        for following in range(min(MAX_BLOCK, len(kept) + 1)):
+            shorter = replay.without(step, kept[following:]) if replay.replayed < budget else None
+            if shorter is not None:
+                kept = shorter
+                break
+        else:
+            kept = [step, *kept]
     return kept
