@@ -36,7 +36,7 @@ class Sample:
 def sample_episodes(cells: Sequence[Cell], limit: int = EPISODES) -> Sample:
     """At most ``limit`` episodes: training episodes with credit first, then evaluation episodes spread evenly."""
     training = [(cell.method, episode) for cell in _one_per_group(cells, "train") for episode in _training(cell)]
-    training = training[: limit // 2]
+    training = sorted(training, key=lambda named: not named[1].weights)[: limit // 2]
     splits = [(cell, split) for cell in _one_per_group(cells, "eval") for split in cell.splits]
     share = max(1, (limit - len(training)) // max(1, len(splits)))
     evaluation = [

@@ -65,21 +65,20 @@ def _headline(summary: Summary) -> list[dict[str, str]]:
     kinds = {row.kind for row in summary.aggregates}
     kind = "unseen" if "unseen" in kinds else next(iter(sorted(kinds)), "")
     rows = [row for row in summary.aggregates if row.kind == kind]
-    top = max((row.mean.value for row in rows), default=0.0)
-    return [_card(row, row.mean.value == top) for row in sorted(rows, key=lambda row: -row.mean.value)]
+    return [_card(row) for row in sorted(rows, key=lambda row: -row.mean.value)]
 
 
-def _card(row: Aggregate, top: bool) -> dict[str, str]:
+def _card(row: Aggregate) -> dict[str, str]:
     value, _, interval = share(row.mean).partition(" ")
-    gain = percent_gain(row.relative).partition(" ") if row.relative else ("", "", "")
+    gain, _, gain_interval = percent_gain(row.relative).partition(" ") if row.relative else ("", "", "")
     return {
         "method": row.method,
         "kind": row.kind,
         "value": value,
         "interval": interval,
-        "gain": gain[0],
-        "gain_interval": gain[2],
-        "top": "yes" if top else "",
+        "gain": gain,
+        "gain_interval": gain_interval,
+        "top": "yes" if row.best else "",
     }
 
 

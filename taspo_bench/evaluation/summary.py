@@ -92,7 +92,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A method over all benchmarks at once; None where there is no baseline to compare with."""
+    """A method over all benchmarks at once; None where there is no baseline to compare with.
+
+    best, tied: as in :class:`Result`, of the mean.
+    """
 
     method: str
     kind: str
@@ -101,6 +104,8 @@ class Aggregate:
     iqm: Estimate
     relative: Estimate | None
     improvement: Estimate | None
+    best: bool = False
+    tied: bool = False
 
 
 @dataclass(frozen=True)
@@ -258,10 +263,15 @@ def _aggregates(outcomes: Sequence[Outcomes], baseline: str | None) -> list[Aggr
             if columns.keys() == set(envs) and len({len(column.seeds) for column in columns.values()}) == 1
         }
         reference = complete.get(baseline) if baseline else None
+        top = max(complete.values(), key=_mean_success, default=[])
         for method, columns in complete.items():
             against = reference if method != baseline else None
-            rows.append(_aggregate(method, kind, tuple(envs), columns, against))
+            rows.append(_aggregate(method, kind, tuple(envs), columns, against, top))
     return rows
+
+
+def _mean_success(columns: Sequence[Outcomes]) -> float:
+    return float(np.mean([column.won.mean() for column in columns]))
 
 
 def _first_of_kind(outcomes: Iterable[Outcomes], kind: str) -> dict[str, dict[str, Outcomes]]:
@@ -273,8 +283,16 @@ def _first_of_kind(outcomes: Iterable[Outcomes], kind: str) -> dict[str, dict[st
 
 
 def _aggregate(
-    method: str, kind: str, envs: tuple[str, ...], columns: list[Outcomes], reference: list[Outcomes] | None
+    method: str,
+    kind: str,
+    envs: tuple[str, ...],
+    columns: list[Outcomes],
+    reference: list[Outcomes] | None,
+    top: list[Outcomes],
 ) -> Aggregate:
+    best = _mean_success(columns) == _mean_success(top)
+    differences = [mean(ours.draws()) - mean(theirs.draws()) for ours, theirs in zip(columns, top, strict=True)]
+    low, high = percentile_interval(np.mean(differences, axis=0))
     scores = _run_scores(columns)
     return Aggregate(
         method=method,
@@ -284,6 +302,8 @@ def _aggregate(
         iqm=stratified_estimate(scores, iqm, np.random.default_rng(0)),
         relative=_relative(list(zip(columns, reference, strict=True))) if reference else None,
         improvement=_improvement(scores, _run_scores(reference)) if reference else None,
+        best=best,
+        tied=best or low <= 0 <= high,
     )
 
 

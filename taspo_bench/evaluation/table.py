@@ -8,16 +8,22 @@ from taspo_bench.evaluation.statistics import Estimate
 from taspo_bench.evaluation.summary import Summary
 
 NONE = "-"
+TIED = "†"
 FAILED = "‡"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table. ``best`` is set in bold; ``tied`` marks one that is not told apart from the best."""
+    """One cell of a table: best of its column, not told apart from the best, made with failed runs in it."""
 
     text: str
     best: bool = False
     tied: bool = False
+    failed: bool = False
+
+    @property
+    def marks(self) -> str:
+        return TIED * self.tied + FAILED * self.failed
 
 
 @dataclass(frozen=True)

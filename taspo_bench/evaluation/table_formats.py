@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from taspo_bench.evaluation.table import FAILED, Entry, Table
+from taspo_bench.evaluation.table import FAILED, TIED, Entry, Table
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-TIE = "†"
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -27,7 +26,7 @@ LATEX_SPECIAL = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    TIE: r"\textsuperscript{\dag}",
+    TIED: r"\textsuperscript{\dag}",
     FAILED: r"\textsuperscript{\ddag}",
 }
 
@@ -53,7 +52,7 @@ def _pipe(cells: Iterable[str]) -> str:
 
 def _markdown_entry(entry: Entry) -> str:
     text = _markdown_text(entry.text)
-    return f"**{text}**" if entry.best else text + TIE * entry.tied
+    return (f"**{text}**" if entry.best else text) + entry.marks
 
 
 def _markdown_text(text: str) -> str:
@@ -83,11 +82,11 @@ def to_latex(table: Table) -> str:
 
 
 def _latex_entry(entry: Entry) -> str:
-    figure, bracket, rest = entry.text.partition(" [")
+    figure, bracket, interval = entry.text.partition(" [")
     text = _latex_text(figure)
-    text = rf"\textbf{{{text}}}" if entry.best else text + LATEX_SPECIAL[TIE] * entry.tied
+    text = (rf"\textbf{{{text}}}" if entry.best else text) + _latex_text(entry.marks)
     # the interval stands below its figure, or a table of three benchmarks would not fit a page
-    return rf"\shortstack[r]{{{text}\\{{\scriptsize {_latex_text(bracket[1:] + rest)}}}}}" if bracket else text
+    return rf"\shortstack[r]{{{text}\\{{\scriptsize {_latex_text(bracket[1:] + interval)}}}}}" if bracket else text
 
 
 def _latex_text(text: str) -> str:
@@ -111,7 +110,9 @@ def to_rich(table: Table) -> RichTable:
 
     shown = RichTable(title=table.title, caption=table.note, box=box.SIMPLE_HEAD, caption_justify="left")
     for column, heading in enumerate(table.columns):
-        shown.add_column(Text(heading), justify="left" if column < table.labels else "right")
+        label = column < table.labels
+        longest = max((len(word) for row in table.rows for word in row[column].text.split()), default=0)
+        shown.add_column(Text(heading), justify="left" if label else "right", min_width=min(longest, 24))
     for row in table.rows:
         cells = []
         for column, entry in enumerate(row):
@@ -119,6 +120,6 @@ def to_rich(table: Table) -> RichTable:
             figure, bracket, interval = (entry.text, "", "") if label else entry.text.partition(" [")
             # "16.7..50.0" does not wrap: three benchmarks fit a terminal of 110 columns
             lower = "\n" + interval.replace(", ", "..").replace("]", "") if bracket else ""
-            cells.append(Text.assemble((figure + TIE * entry.tied, style), (lower, "dim")))
+            cells.append(Text.assemble((figure + entry.marks, style), (lower, "dim")))
         shown.add_row(*cells)
     return shown

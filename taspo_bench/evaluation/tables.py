@@ -9,7 +9,6 @@ from taspo_bench.evaluation.reference import PAPER
 from taspo_bench.evaluation.statistics import Estimate
 from taspo_bench.evaluation.summary import AVERAGING, Aggregate, Result, Summary
 from taspo_bench.evaluation.table import (
-    FAILED,
     NONE,
     Entry,
     Table,
@@ -39,7 +38,7 @@ def all_tables(summary: Summary, paper: bool = False) -> list[Table]:
 
 def success_table(summary: Summary, paper: bool = False) -> Table:
     """Success of every method on every split, the policy before training, and the averages."""
-    means = {(row.method, row.kind): row.mean for row in summary.aggregates}
+    means = {(row.method, row.kind): row for row in summary.aggregates}
     table = _result_table(
         summary,
         name="success",
@@ -75,7 +74,7 @@ def _result_table(
     title: str,
     note: str,
     figure: Callable[[Result], Estimate],
-    extra: dict[str, dict[str, Estimate | None]] | None = None,
+    extra: dict[str, dict[str, Aggregate | None]] | None = None,
     mark: bool = False,
 ) -> Table:
     columns = split_headings(summary)
@@ -88,16 +87,20 @@ def _result_table(
     for method in summary.methods:
         own = {(result.env, result.split): result for result in summary.results if result.method == method}
         entries = [_entry(own.get(key), figure, mark) for key in columns]
-        means = [column.get(method) for column in extra.values()]
-        rows.append((Entry(method), *entries, *(Entry(share(value) if value else NONE) for value in means)))
+        means = [_mean_entry(column.get(method)) for column in extra.values()]
+        rows.append((Entry(method), *entries, *means))
     return Table(name, title, note, ("method", *columns.values(), *extra), tuple(rows))
 
 
 def _entry(result: Result | None, figure: Callable[[Result], Estimate], mark: bool) -> Entry:
     if result is None:
         return Entry(NONE)
-    text = share(figure(result)) + FAILED * bool(result.failed)
-    return Entry(text, mark and result.best, mark and result.tied and not result.best)
+    best, tied = mark and result.best, mark and result.tied and not result.best
+    return Entry(share(figure(result)), best, tied, failed=bool(result.failed))
+
+
+def _mean_entry(row: Aggregate | None) -> Entry:
+    return Entry(share(row.mean), row.best, row.tied and not row.best) if row else Entry(NONE)
 
 
 def _kinds(summary: Summary) -> list[str]:
