@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ import numpy as np
 
 from taspo_envs.webshop.catalogue import Oddities, Product, read_products
 from taspo_envs.webshop.columns import TextColumn, TextWriter
-from taspo_envs.webshop.goals import Goal, draw_price, human_goals, synthetic_count, synthetic_goals, weight
+from taspo_envs.webshop.goals import Goal, draw_price, human_goals, synthetic_count, synthetic_goals, weighted
 from taspo_envs.webshop.index import IndexBuilder
 from taspo_envs.webshop.nouns import Tagger
 from taspo_envs.webshop.splits import MOST_EVALUATION_GOALS, split_by_query
-from taspo_envs.webshop.store import FORMAT, GOAL_KINDS, HUMAN, MANIFEST
+from taspo_envs.webshop.store import FORMAT, GOAL_KINDS, HUMAN, MANIFEST, SYNTHETIC
 
 SEED = 233
 """Seed of the generator that draws prices of ranges, then caps."""
@@ -130,16 +131,22 @@ def _write_goals(
     work: Path, kind: str, source: Source, rng: random.Random, oddities: Oddities, progress: Progress
 ) -> int:
     goals, ids = TextWriter(work / f"goals-{kind}"), TextWriter(work / f"goals-{kind}-ids")
-    queries: list[str] = []
     listed: list[str] = []
-    for product, numbered in _goals(work, kind, source, rng, oddities):
-        for number, goal in numbered:
-            goal_id = f"{product.asin}-{kind[0]}{number}"
-            goals.append(json.dumps(asdict(goal), ensure_ascii=False, separators=(",", ":")))
-            ids.append(goal_id)
-            listed.append(goal_id)
-            queries.append(product.query)
-        progress(f"{kind} goals", len(listed))
+    queries: list[str] = []
+    stored: Callable[[], Iterable[tuple[Product, float]]] = partial(_stored, work)
+    if kind == SYNTHETIC and (total := sum(attribute_counts(stored(), source)[1])) > MOST_SYNTHETIC_GOALS:
+        oddities.counts[f"synthetic goals not built (more than {MOST_SYNTHETIC_GOALS})"] = total
+        stored = tuple
+    numbers: Counter[str] = Counter()
+    for product, goal in make_goals(kind, stored, source, rng):
+        goal_id = f"{product.asin}-{kind[0]}{numbers[product.asin]}"
+        numbers[product.asin] += 1
+        goals.append(json.dumps(asdict(goal), ensure_ascii=False, separators=(",", ":")))
+        ids.append(goal_id)
+        listed.append(goal_id)
+        queries.append(product.query)
+        if len(listed) % 1000 == 0:
+            progress(f"{kind} goals", len(listed))
     goals.close()
     ids.close()
     splits = split_by_query(listed, queries, source.most_evaluation_goals)
@@ -147,28 +154,34 @@ def _write_goals(
     return len(listed)
 
 
-def _goals(
-    work: Path, kind: str, source: Source, rng: random.Random, oddities: Oddities
-) -> Iterator[tuple[Product, Iterator[tuple[int, Goal]]]]:
+def make_goals(
+    kind: str, priced: Callable[[], Iterable[tuple[Product, float]]], source: Source, rng: random.Random
+) -> Iterator[tuple[Product, Goal]]:
+    """Goals of a kind over products with their prices, each with its product, in WebShop's order before the shuffle.
+
+    ``priced`` is called once for each pass over the products.
+    """
     if kind == HUMAN:
-        for product, price in _stored(work):
-            entries = source.instructions.get(product.asin, [])
-            yield product, enumerate(human_goals(product, price, entries, rng))
+        for product, price in priced():
+            for goal in human_goals(product, price, source.instructions.get(product.asin, ()), rng):
+                yield product, goal
         return
+    counts = attribute_counts(priced(), source)[0]
+    for product, price in priced():
+        for goal in synthetic_goals(product, price, source.attributes.get(product.asin, {}), rng):
+            yield product, weighted(goal, counts)
+
+
+def attribute_counts(priced: Iterable[tuple[Product, float]], source: Source) -> tuple[Counter[str], list[int]]:
+    """In how many synthetic goals each attribute is wanted, and how many goals each product has."""
     wanted: Counter[str] = Counter()
-    total = 0
-    for product, _price in _stored(work):
+    counts = []
+    for product, _price in priced:
         entry = source.attributes.get(product.asin, {})
-        count = synthetic_count(product, entry)
-        total += count
-        for attribute in entry.get("instruction_attributes") or () if count else ():
-            wanted[attribute] += count
-    if total > MOST_SYNTHETIC_GOALS:
-        oddities.counts[f"synthetic goals not built (more than {MOST_SYNTHETIC_GOALS})"] = total
-        return
-    for product, price in _stored(work):
-        made = synthetic_goals(product, price, source.attributes.get(product.asin, {}), rng)
-        yield product, enumerate(weight(goal, wanted) for goal in made)
+        counts.append(synthetic_count(product, entry))
+        for attribute in entry["instruction_attributes"] if counts[-1] else ():
+            wanted[attribute] += counts[-1]
+    return wanted, counts
 
 
 def sha256_of(texts: Iterable[str]) -> str:

@@ -101,7 +101,7 @@ def synthetic_count(product: Product, attributes: Mapping[str, Any]) -> int:
     return math.prod(len(values) for values in product.options.values())
 
 
-def weight(goal: Goal, counts: Mapping[str, int]) -> Goal:
+def weighted(goal: Goal, counts: Mapping[str, int]) -> Goal:
     """A synthetic goal with WebShop's weight: the mean over its attributes of one over the attribute's count.
 
     ``counts``: in how many goals each attribute is wanted.

@@ -7,7 +7,7 @@ environment does.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,6 +18,7 @@ NEXT_PAGE = "Next >"
 PREVIOUS_PAGE = "< Prev"
 BACK_TO_SEARCH = "Back to Search"
 SEARCH = "Search"
+_BLANK = " \t\n\f\r"
 SUB_PAGES = ("Description", "Features", "Reviews", "Attributes")
 
 
@@ -82,9 +83,9 @@ def sub_page(instruction: str, product: Product, name: str) -> Page:
     if name == "Description":
         pieces.append(Piece(product.description))
     elif name == "Features":
-        pieces += [Piece(bullet) for bullet in product.bullets]
+        pieces += [Piece(f" {bullet}") for bullet in product.bullets]
     elif name == "Attributes":
-        pieces += [Piece(attribute) for attribute in product.attributes]
+        pieces += [Piece(f" {attribute}") for attribute in product.attributes]
         pieces += [Piece(product.category), Piece(product.query), Piece(product.product_category)]
     return pieces
 
@@ -122,13 +123,19 @@ def clickables(page: Page) -> dict[str, Piece]:
     return found
 
 
-def _shown(page: Page) -> Iterable[Piece]:
-    return (piece for piece in page if piece.text not in ("", "\n"))
+def _shown(page: Page) -> Iterator[tuple[str, Piece]]:
+    """The pieces that are seen, with the text that the reference's HTML parser leaves of blank ones."""
+    for piece in page:
+        text = piece.text
+        if text and not text.strip(_BLANK):
+            text = "\n" if "\n" in text else " "
+        if text not in ("", "\n"):
+            yield text, piece
 
 
 def as_text(page: Page) -> str:
     """Observation mode ``text``."""
-    return " [SEP] ".join(piece.text.strip() for piece in _shown(page))
+    return " [SEP] ".join(text.strip() for text, _ in _shown(page))
 
 
 def as_rich_text(page: Page, url: str, visited: Collection[str]) -> str:
@@ -138,7 +145,7 @@ def as_rich_text(page: Page, url: str, visited: Collection[str]) -> str:
     """
     clicked: list[str] = []
     lines: list[str] = []
-    for piece in _shown(page):
+    for text, piece in _shown(page):
         if piece.kind is Kind.BUTTON:
             lines.append(f"[button] {piece.text} [button_]")
         elif piece.kind is Kind.OPTION:
@@ -149,7 +156,7 @@ def as_rich_text(page: Page, url: str, visited: Collection[str]) -> str:
         elif piece.kind is Kind.LINK:
             lines.append(f"\n{_marked(piece.text, piece.text in visited)}")
         else:
-            lines.append(piece.text)
+            lines.append(text)
     return "".join(f"{line}\n" for line in [*reversed(clicked), *lines])
 
 

@@ -150,7 +150,7 @@ class Session:
 
     @property
     def _number(self) -> int:
-        return self.page or 1
+        return 1 if self.page is None else self.page
 
     def _search(self, keywords: list[str], page: int) -> bool:
         rows = self._rows(keywords)

@@ -1,7 +1,7 @@
 """A built catalogue: one read-only folder of memory-mapped files that every environment of a machine shares.
 
 ``products`` and ``listings`` are text columns in catalogue order, ``prices`` the drawn prices, ``asins`` the ids in
-ascending order (``by_asin`` of the index gives their rows), ``goals-KIND`` the goals, ``splits-KIND.json`` our splits.
+ascending order (``by_asin`` of the index gives their rows), ``goals-KIND`` the goals, ``splits-KIND.json`` splits.
 """
 
 from __future__ import annotations
