@@ -6,14 +6,16 @@ credit onto token log-ratios and does nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taspo_bench.episode import Episode, Group, Guidance
+from taspo_bench.errors import InputError
 
 Array = NDArray[np.float64]
 
@@ -112,3 +114,14 @@ def is_equal(returns: Sequence[float] | Array) -> bool:
     """Whether all returns of a group are the same, so that it teaches nothing."""
     values = np.asarray(returns, dtype=np.float64)
     return len(values) == 0 or float(values.max() - values.min()) == 0.0
+
+
+def make_scheme(scheme_class: type[CreditScheme], settings: Mapping[str, Any]) -> CreditScheme:
+    """A scheme with its settings; :class:`InputError` for one that it does not have."""
+    known = inspect.signature(scheme_class).parameters
+    if unknown := sorted(set(settings) - set(known)):
+        raise InputError(
+            f"--set scheme.{unknown[0]}: method {scheme_class.name!r} has no such setting; "
+            f"it has: {', '.join(known) or 'none'}"
+        )
+    return scheme_class(**settings)

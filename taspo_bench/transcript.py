@@ -74,7 +74,7 @@ def guided(episode: Episode, guidance: Guidance, fmt: Format) -> TokenSequence:
     """The episode with its privileged text.
 
     Scope ``trajectory``: the text stands in front of everything, and the main line's spans are the guided ones.
-    Scope ``turn``: the clean episode, and one branch per turn that has a text.
+    Scope ``turn``: the clean episode up to the last turn that has a text, and one branch per such turn.
     """
     sequence = TokenSequence()
     if guidance.scope == "trajectory":
@@ -82,7 +82,8 @@ def guided(episode: Episode, guidance: Guidance, fmt: Format) -> TokenSequence:
         sequence.extend(fmt.guide(text))
         _append_turns(sequence, episode.turns, is_guided=True)
         return sequence
-    _append_turns(sequence, episode.turns)
+    last = max((turn for turn, text in enumerate(guidance.texts) if text is not None), default=-1)
+    _append_turns(sequence, episode.turns[: last + 1])
     for span in list(sequence.spans):
         text = guidance.texts[span.turn]
         if text is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
@@ -156,10 +157,10 @@ class _Conversation:
         logits: dict[int, torch.Tensor] = {}
         for rows in buckets.values():
             longest = max(len(new[row]) for row in rows)
-            ids = np.zeros((len(rows), longest), dtype=np.int64)
+            padded = np.zeros((len(rows), longest), dtype=np.int64)
             for line, row in enumerate(rows):
-                ids[line, : len(new[row])] = new[row]
-            hidden = self._forward(rows, ids)
+                padded[line, : len(new[row])] = new[row]
+            hidden = self._forward(rows, padded)
             last = [len(new[row]) - 1 for row in rows]
             picked = self.policy.head(hidden[torch.arange(len(rows)), last]).float()
             for line, row in enumerate(rows):
@@ -168,7 +169,7 @@ class _Conversation:
                 self.pending[row] = []
         return logits
 
-    def _forward(self, rows: list[int], ids: np.ndarray) -> torch.Tensor:
+    def _forward(self, rows: list[int], ids: NDArray[np.int64]) -> torch.Tensor:
         """Hidden states (rows, L, H) of new tokens behind the rows' cached contexts; lengths are left alone."""
         device = self.policy.device
         steps = ids.shape[1]

@@ -1,0 +1,230 @@
+"""The command line: parse, call, print. Everything heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from taspo_bench import registry
+from taspo_bench.errors import InputError, TaspoBenchError
+
+if TYPE_CHECKING:
+    from taspo_bench.run import Cell, Plan
+
+app = typer.Typer(
+    help="Credit assignment for language-model agents, measured.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+envs_app = typer.Typer(help="The benchmarks.", no_args_is_help=True)
+methods_app = typer.Typer(help="The credit schemes.", no_args_is_help=True)
+app.add_typer(envs_app, name="envs")
+app.add_typer(methods_app, name="methods")
+console = Console()
+
+Env = Annotated[str, typer.Option("--env", help="Benchmark.")]
+Data = Annotated[str, typer.Option("--data", help="embedded, official, or a folder.")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", help="key=value of the configuration; repeatable.")]
+Jobs = Annotated[int, typer.Option("--jobs", help="Cells at once, one thread each; all cores if 0.")]
+
+
+@app.command()
+def run(
+    method: Annotated[list[str] | None, typer.Option("--method", help="Credit scheme; repeatable.")] = None,
+    env: Annotated[list[str] | None, typer.Option("--env", help="Benchmark, or all; repeatable.")] = None,
+    seeds: Annotated[str, typer.Option("--seeds", help="How many seeds (3), or which (0,4,7).")] = "",
+    preset: Annotated[str, typer.Option("--preset", help="smoke, quick, standard or paper.")] = "quick",
+    data: Data = "embedded",
+    out: Annotated[Path | None, typer.Option("--out", help="Output folder; made from the names if unset.")] = None,
+    overrides: Overrides = None,
+    jobs: Jobs = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was broken off.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run that is there.")] = False,
+) -> None:
+    """Train methods on benchmarks, evaluate on seen and unseen splits, compare."""
+    from taspo_bench.config import parse_overrides
+    from taspo_bench.run import Plan, prepare_folder, stored_plan
+
+    asked = [method, env, seeds, overrides]
+    folder = out or Path("runs", "-".join([*(method or ["taspo"]), *(env or ["all"]), preset]).replace("/", "_"))
+    plan = None
+    if resume and folder.is_dir() and not any(asked):
+        plan = stored_plan(folder)
+    if plan is None:
+        plan = Plan.make(
+            method or ["taspo"], env or ["all"], parse_seeds(seeds), preset, data, parse_overrides(overrides or [])
+        )
+    cells = plan.cells()
+    prepare_folder(folder, resume, overwrite)
+    _execute(plan, cells, folder, jobs, overwrite)
+
+
+def _execute(plan: Plan, cells: list[Cell], folder: Path, jobs: int, overwrite: bool) -> None:
+    from taspo_bench import run as runs
+    from taspo_bench.progress import RunProgress
+    from taspo_bench.training.checkpoint import write_json
+
+    with runs.locked(folder):
+        if overwrite:
+            runs.clear(folder)
+        before = runs.stored_plan(folder)
+        if before is not None and before != plan:
+            raise InputError(
+                f"--resume: {folder} was started with other settings (see {folder / 'config.json'}); "
+                "leave the settings away, or name another --out"
+            )
+        environment = {"versions": runs.versions(), "git": runs.git_hash()}
+        write_json(folder / "config.json", {**plan.as_json(), **environment})
+        try:
+            with RunProgress(console, cells) as progress:
+                failures = runs.execute(cells, folder, jobs or os.cpu_count() or 1, progress.notify)
+        except KeyboardInterrupt:
+            console.print(f"\nstopped; go on with: taspo-bench run --resume --out {folder}")
+            raise typer.Exit(130) from None
+        _summarize(folder)
+    for cell, reason in failures:
+        console.print(f"[red]failed[/red] {cell.label}: {reason}", soft_wrap=True, highlight=False)
+    if failures:
+        raise typer.Exit(1)
+
+
+def _summarize(folder: Path) -> None:
+    from taspo_bench.evaluation.publish import write_summary
+    from taspo_bench.evaluation.table_formats import terminal_table
+
+    with console.status("writing tables, plots and report"):
+        summary = write_summary(folder)
+    console.print(terminal_table(summary))
+    console.print(f"tables, plots and report: {folder}", highlight=False)
+
+
+def parse_seeds(text: str) -> list[int] | None:
+    """``3`` means seeds 0, 1, 2; ``0,4,7`` means these."""
+    if not text:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() for part in parts):
+        raise InputError(f"--seeds {text}: give a number of seeds (3) or a list (0,4,7)")
+    numbers = [int(part) for part in parts]
+    if len(numbers) == 1 and "," not in text:
+        if numbers[0] < 1:
+            raise InputError(f"--seeds {text}: at least one seed is needed")
+        return list(range(numbers[0]))
+    if len(set(numbers)) < len(numbers):
+        raise InputError(f"--seeds {text}: a seed stands there twice")
+    return numbers
+
+
+@app.command("eval")
+def evaluate_command(
+    env: Env,
+    policy: Annotated[str, typer.Option("--policy", help="random, expert, warm-start, or a policy folder.")],
+    split: Annotated[list[str] | None, typer.Option("--split", help="Split; repeatable.")] = None,
+    data: Data = "embedded",
+    tasks: Annotated[
+        int, typer.Option("--tasks", help="At most so many tasks a split, evenly spaced; all if 0.")
+    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the evaluation.")] = 0,
+    temperature: Annotated[float, typer.Option("--temperature", help="Of sampling; 0 is greedy.")] = 0.4,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for episodes and eval.json.")] = None,
+) -> None:
+    """Play every task of a split once with any policy."""
+    from taspo_bench.evaluation.command import evaluate_policy
+
+    evaluate_policy(console, env, policy, split or [], data, tasks or None, seed, temperature, out)
+
+
+@app.command()
+def compare(runs: Annotated[list[Path], typer.Argument(help="Run folders.")]) -> None:
+    """Compare the methods of several runs in one table."""
+    from taspo_bench.evaluation.publish import compare as compare_runs
+    from taspo_bench.evaluation.table_formats import terminal_table
+
+    console.print(terminal_table(compare_runs(runs)))
+
+
+@app.command()
+def play(
+    env: Annotated[str, typer.Argument(help="Benchmark.")],
+    task: Annotated[str, typer.Option("--task", help="Task id; one of the split at random if unset.")] = "",
+    split: Annotated[str, typer.Option("--split", help="Split to draw the task from.")] = "train",
+    data: Data = "embedded",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the draw.")] = 0,
+) -> None:
+    """Play a task yourself in the terminal."""
+    from taspo_bench.play import play as play_task
+
+    play_task(console, registry.make_env(env, split=split, data=data), task or None, seed)
+
+
+@app.command("warm-start")
+def warm_start_command(
+    env: Env,
+    data: Data = "embedded",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder; where the package keeps its own if unset.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of weights and data.")] = 0,
+    target: Annotated[
+        float, typer.Option("--target", help="Success on training tasks to stop at; benchmark's.")
+    ] = 0.0,
+    minutes: Annotated[float, typer.Option("--minutes", help="The latest stop.")] = 14.0,
+) -> None:
+    """Train the tiny policy's warm start from reference episodes of the training split."""
+    from taspo_bench.training.warm_start_command import build
+
+    build(console, env, data, out, seed, target, minutes)
+
+
+@envs_app.command("list")
+def list_envs() -> None:
+    """The installed benchmarks."""
+    table = Table("name", "id", "step limit", "package")
+    for name, point in registry.env_entry_points().items():
+        package = point.dist.name if point.dist else ""
+        table.add_row(name, f"{registry.NAMESPACE}/{point.name}", str(point.load().default_max_steps), package)
+    console.print(table)
+
+
+@envs_app.command("check")
+def check_envs(
+    env: Annotated[list[str] | None, typer.Option("--env", help="Benchmark, or all; repeatable.")] = None,
+    data: Data = "embedded",
+) -> None:
+    """Prove what the benchmarks promise of their splits."""
+    names = registry.suite_names() if env in (None, [], ["all"]) else env
+    for name in names or []:
+        made = registry.make_env(name, data=data)
+        stamp = made.data_stamp()
+        console.print(
+            f"[bold]{name}[/bold] {stamp.source} {stamp.version} sha256 {stamp.sha256[:12]}", highlight=False
+        )
+        for line in made.check():
+            console.print(f"  {line}", highlight=False, soft_wrap=True)
+
+
+@methods_app.command("list")
+def list_methods() -> None:
+    """The installed credit schemes."""
+    table = Table("name", "guidance", "package", "rule")
+    for name, point in registry.method_entry_points().items():
+        scheme = point.load()
+        rule = (scheme.__doc__ or "").strip().splitlines()[0]
+        table.add_row(name, "yes" if scheme.uses_guidance else "no", point.dist.name if point.dist else "", rule)
+    console.print(table)
+
+
+def main() -> None:
+    """Entry point: every error of the package's own family is one line and an exit code."""
+    try:
+        app()
+    except TaspoBenchError as error:
+        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, soft_wrap=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,144 @@
+"""One run's settings: what the command line takes, what is written beside the results, and the presets.
+
+A value comes from, in rising order: the field's default, the preset, the benchmark's own entry for that preset
+(``TextEnv.presets``), and ``--set``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from taspo_bench.errors import InputError, unknown_name
+
+WARM_START = "warm_start"
+"""The method name of a cell that is evaluated as it starts, without training."""
+
+
+class CellConfig(BaseModel):
+    """Settings of one cell: one method on one benchmark with one seed.
+
+    Names and defaults follow the paper where it has them (METHOD.md). Budgets count optimizer updates; an update
+    plays ``tasks_per_update`` tasks ``group_size`` times each.
+    """
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+    method: str = ""
+    env: str = ""
+    seed: int = Field(0, ge=0)
+    data: str = "embedded"
+    policy: str = "tiny"
+    warm_start: str = Field("", description="checkpoint folder to start from; the shipped one if empty")
+
+    updates: int = Field(150, ge=0)
+    tasks_per_update: int = Field(16, ge=1)
+    group_size: int = Field(8, ge=2)
+    max_turns: int | None = Field(None, ge=1, description="step limit; the benchmark's own if unset")
+    train_tasks: int | None = Field(None, ge=1, description="train on the first N tasks of the split only")
+
+    learning_rate: float = Field(1e-6, gt=0)
+    warmup_updates: int = Field(0, ge=0)
+    weight_decay: float = Field(0.01, ge=0)
+    grad_clip: float = Field(1.0, gt=0)
+    minibatches: int = Field(1, ge=1, description="optimizer steps per update, each on its share of the episodes")
+    clip: float = Field(0.2, gt=0)
+    dual_clip: float = Field(3.0, gt=1)
+    kl_coef: float = Field(0.01, ge=0)
+    entropy_coef: float = Field(0.001, ge=0)
+
+    analyzer: Literal["replay", "self", "endpoint"] = "replay"
+    guidance_source: Literal["aligned", "nearest", "random", "generic"] = "aligned"
+    guidance_scope: Literal["turn", "trajectory"] = "turn"
+    guidance_reveal: bool = False
+    scheme: dict[str, Any] = Field(default_factory=dict, description="keyword arguments of the credit scheme")
+
+    eval_temperature: float = Field(0.4, ge=0)
+    eval_tasks: int | None = Field(None, ge=1, description="evaluate the first N tasks of each split only")
+    eval_splits: list[str] = Field(default_factory=list, description="all seen and unseen splits if empty")
+    save_every: int = Field(10, ge=1, description="updates between checkpoints and stored episodes")
+    batch: int = Field(64, ge=1, description="episodes played at once")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "updates": 2,
+        "tasks_per_update": 2,
+        "group_size": 4,
+        "learning_rate": 2e-4,
+        "kl_coef": 0.0,
+        "entropy_coef": 0.0,
+        "eval_tasks": 20,
+    },
+    "quick": {
+        "updates": 30,
+        "tasks_per_update": 8,
+        "group_size": 8,
+        "learning_rate": 2e-4,
+        "kl_coef": 0.0,
+        "entropy_coef": 0.0,
+    },
+    "standard": {
+        "updates": 150,
+        "tasks_per_update": 16,
+        "group_size": 8,
+        "learning_rate": 2e-4,
+        "kl_coef": 0.0,
+        "entropy_coef": 0.0,
+    },
+    "paper": {},
+}
+SEEDS = {"smoke": 1, "quick": 1, "standard": 5, "paper": 3}
+
+
+def resolve(
+    preset: str, own: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any], **cell: Any
+) -> CellConfig:
+    """The settings of one cell.
+
+    Args:
+        own: the benchmark's entries by preset (``TextEnv.presets``).
+        overrides: what ``--set`` gave, already parsed; ``scheme.X`` stands for a setting of the credit scheme.
+        cell: method, env, seed and data.
+
+    Raises:
+        InputError: an unknown preset or key, or a value of the wrong kind.
+    """
+    if preset not in PRESETS:
+        raise unknown_name("preset", preset, PRESETS)
+    values = {**PRESETS[preset], **own.get(preset, {}), **cell}
+    scheme: dict[str, Any] = {}
+    for key, value in overrides.items():
+        if key.startswith("scheme."):
+            scheme[key.removeprefix("scheme.")] = value
+        elif key in CellConfig.model_fields and key not in ("method", "env", "seed", "scheme"):
+            values[key] = value
+        else:
+            settable = [*sorted(set(CellConfig.model_fields) - {"method", "env", "seed", "scheme"}), "scheme.NAME"]
+            close = difflib.get_close_matches(key, settable, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise InputError(f"--set {key}={value}: there is no such key; {hint}keys: {', '.join(settable)}")
+    try:
+        return CellConfig(**values, scheme=scheme)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"--set {where}={first['input']}: {first['msg'].lower()}") from error
+
+
+def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
+    """``key=value`` strings as a mapping; values are read as JSON where they are JSON, else as text."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"--set {pair}: write it as key=value")
+        try:
+            values[key.strip()] = json.loads(text)
+        except ValueError:
+            values[key.strip()] = text
+    return values

@@ -1,0 +1,276 @@
+"""A run: its cells side by side in processes, one output folder, resumable.
+
+Every cell computes with one thread, so its numbers do not depend on how many run beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import multiprocessing
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+from taspo_bench import registry
+from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, resolve
+from taspo_bench.credit import make_scheme
+from taspo_bench.errors import InputError, TaspoBenchError, unknown_name
+
+SCHEMA = 1
+LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (method, benchmark, seed) and where it lives below the run's folder."""
+
+    config: CellConfig
+    name: str
+
+    @property
+    def place(self) -> Path:
+        return Path("cells", self.name, self.config.env, f"seed-{self.config.seed}")
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {self.config.env} seed {self.config.seed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run was asked to do; kept as the run's config.json."""
+
+    methods: tuple[str, ...]
+    envs: tuple[str, ...]
+    seeds: tuple[int, ...]
+    preset: str
+    data: str
+    overrides: Mapping[str, Any]
+
+    @classmethod
+    def make(
+        cls,
+        methods: Sequence[str],
+        envs: Sequence[str],
+        seeds: Sequence[int] | None,
+        preset: str,
+        data: str,
+        overrides: Mapping[str, Any],
+    ) -> Plan:
+        """Fill in ``all`` and the preset's number of seeds."""
+        if preset not in PRESETS:
+            raise unknown_name("preset", preset, PRESETS)
+        names = registry.suite_names() if list(envs) == ["all"] else list(dict.fromkeys(envs))
+        chosen = tuple(seeds) if seeds else tuple(range(SEEDS[preset]))
+        return cls(tuple(dict.fromkeys(methods)), tuple(names), chosen, preset, data, dict(overrides))
+
+    def cells(self) -> list[Cell]:
+        """All cells, each benchmark's warm start first; :class:`InputError` for a name or setting not known."""
+        names = {method: _method_name(method) for method in self.methods}
+        if len(set(names.values())) < len(names):
+            raise InputError(f"--method {' '.join(self.methods)}: two of these have one name; rename one scheme")
+        cells = []
+        for env in self.envs:
+            own = registry.env_class(env).presets
+            for method, name in [(WARM_START, WARM_START), *names.items()]:
+                for seed in self.seeds:
+                    cell = {"method": method, "env": env, "seed": seed, "data": self.data}
+                    config = resolve(self.preset, own, self.overrides, **cell)
+                    if method != WARM_START:
+                        _check_scheme(config)
+                    cells.append(Cell(config, name))
+        return cells
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "methods": list(self.methods),
+            "envs": list(self.envs),
+            "seeds": list(self.seeds),
+            "preset": self.preset,
+            "data": self.data,
+            "overrides": dict(self.overrides),
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Plan:
+        return cls(
+            tuple(record["methods"]),
+            tuple(record["envs"]),
+            tuple(record["seeds"]),
+            record["preset"],
+            record["data"],
+            record["overrides"],
+        )
+
+
+def _method_name(method: str) -> str:
+    return registry.method_class(method).name
+
+
+def _check_scheme(config: CellConfig) -> None:
+    make_scheme(registry.method_class(config.method), config.scheme)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the numbers depend on."""
+    packages = ("taspo-bench", "torch", "transformers", "tokenizers", "numpy", "gymnasium")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def git_hash() -> str:
+    """The commit of the source tree that the package is run from; empty outside of one."""
+    with suppress(OSError, subprocess.CalledProcessError):
+        root = Path(__file__).parent
+        result = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        )
+        return result.stdout.strip()
+    return ""
+
+
+def prepare_folder(folder: Path, resume: bool, overwrite: bool) -> None:
+    """Make the output folder, or say in one line why not."""
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite: choose one")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out {folder}: this is a file; name a folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        is_run = (folder / "config.json").is_file() or (folder / "cells").is_dir()
+        if overwrite and not is_run:
+            raise InputError(f"--out {folder}: holds files that are no run's; --overwrite removes runs only")
+        if not resume and not overwrite:
+            raise InputError(
+                f"--out {folder}: not empty; add --resume to go on with it or --overwrite to start again"
+            )
+    elif resume:
+        raise InputError(f"--resume: there is no run in {folder}; leave --resume away to start one")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable.tmp"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"--out {folder}: cannot write there ({error.strerror}); name another folder") from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder; a second process is refused. The lock ends with its process, however that ends."""
+    with (folder / LOCK).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(
+                f"--out {folder}: another process is working in this folder; wait or name another"
+            ) from error
+        yield
+
+
+def execute(
+    cells: Sequence[Cell], folder: Path, jobs: int, notify: Callable[[Cell, str, int, int], None]
+) -> list[tuple[Cell, str]]:
+    """Run all cells that have no result yet; gives those that failed with the reason.
+
+    ``notify`` hears of phases, and of the ends as phase ``done`` or ``failed``.
+    """
+    waiting = []
+    for cell in cells:
+        if (folder / cell.place / "eval.json").is_file():
+            notify(cell, "done", 1, 1)
+        else:
+            waiting.append(cell)
+    failures: list[tuple[Cell, str]] = []
+    if not waiting:
+        return failures
+    context = multiprocessing.get_context("spawn")
+    news = context.Manager().Queue()
+    by_label = {cell.label: cell for cell in waiting}
+    pool = ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=context, initializer=_begin_worker)
+    try:
+        running: dict[Future[str], Cell] = {
+            pool.submit(_work, cell.config.model_dump(), str(folder / cell.place), cell.label, news): cell
+            for cell in waiting
+        }
+        while running:
+            ended, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+            with suppress(Empty):
+                while True:
+                    label, phase, done, total = news.get_nowait()
+                    notify(by_label[label], phase, done, total)
+            for future in ended:
+                cell = running.pop(future)
+                error = future.exception()
+                reason = f"{type(error).__name__}: {error}" if error else future.result()
+                notify(cell, "failed" if reason else "done", 1, 1)
+                if reason:
+                    failures.append((cell, reason))
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return failures
+
+
+def _begin_worker() -> None:
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    torch.set_num_threads(1)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+def _work(config: dict[str, Any], folder: str, label: str, news: Any) -> str:
+    """Run one cell in a worker; "" or why it failed."""
+    from taspo_bench.training.cell import describe_failure, run_cell
+    from taspo_bench.training.checkpoint import write_json
+
+    last = [0.0]
+
+    def notify(phase: str, done: int, total: int) -> None:
+        if done == total or time.monotonic() - last[0] > 0.5:
+            last[0] = time.monotonic()
+            news.put((label, phase, done, total))
+
+    try:
+        run_cell(CellConfig(**config), Path(folder), notify)
+    except Exception as error:
+        failure = describe_failure(error)
+        with suppress(OSError):
+            write_json(Path(folder) / "failed.json", failure)
+        if not isinstance(error, TaspoBenchError):
+            import traceback
+
+            traceback.print_exc()
+        return str(failure["error"])
+    return ""
+
+
+def stored_plan(folder: Path) -> Plan | None:
+    """The plan of the run in a folder, or None if it never got as far as writing it."""
+    path = folder / "config.json"
+    if not path.is_file():
+        return None
+    return Plan.from_json(json.loads(path.read_text(encoding="utf-8")))
+
+
+def clear(folder: Path) -> None:
+    """Remove what a run wrote, and nothing else, from its folder."""
+    for name in ("cells", "plots"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in [folder / "config.json", folder / "report.html", *folder.glob("summary.*")]:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,145 @@
+"""Checkpoints: a policy's folder (weights, tokenizer, card), and a trainer's state between updates.
+
+Everything is written beside its place and then renamed; there is never half a checkpoint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from taspo_bench.errors import DataError
+from taspo_bench.policies.language_model import LanguageModel
+from taspo_bench.policies.tiny import plain, tiny_policy
+
+SCHEMA = 1
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON whole or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def save_tiny(folder: Path, policy: LanguageModel, tokenizer: Tokenizer, card: dict[str, Any]) -> None:
+    """Write a tiny policy in half precision with its tokenizer and its card (hashes are added)."""
+    temporary = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    weights = {name: value.half().contiguous() for name, value in policy.model.state_dict().items()}
+    weights.pop("lm_head.weight", None)  # tied to the embedding
+    save_file(weights, str(temporary / "model.safetensors"))
+    tokenizer.save(str(temporary / "tokenizer.json"))
+    hashes = {name: sha256_of(temporary / name) for name in ("model.safetensors", "tokenizer.json")}
+    shape = {
+        key: getattr(policy.model.config, key)
+        for key in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+    }
+    write_json(temporary / "card.json", {"schema": SCHEMA, **card, "shape": shape, "sha256": hashes})
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(temporary, folder)
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """The card of a policy folder; :class:`DataError` if it is not one."""
+    path = folder / "card.json"
+    if not path.is_file():
+        raise DataError(
+            f"{folder}: not a policy folder (it has no card.json); make one with `taspo-bench warm-start`"
+        )
+    card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if card.get("schema") != SCHEMA:
+        raise DataError(f"{path}: schema {card.get('schema')!r}, this version reads schema {SCHEMA}")
+    return card
+
+
+def load_tiny(folder: Path) -> LanguageModel:
+    """Read what :func:`save_tiny` wrote, in single precision; hashes are checked."""
+    card = read_card(folder)
+    for name, expected in card["sha256"].items():
+        if not (folder / name).is_file() or sha256_of(folder / name) != expected:
+            raise DataError(
+                f"{folder / name}: missing or not what card.json says; make it again with `{card['command']}`"
+            )
+    tokenizer = plain(Tokenizer.from_file(str(folder / "tokenizer.json")))
+    shape = card["shape"]
+    config = LlamaConfig(
+        **shape,
+        num_key_value_heads=shape["num_attention_heads"],
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        pad_token_id=None,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    with torch.random.fork_rng(devices=[]):
+        model = LlamaForCausalLM(config)
+    weights = {name: value.float() for name, value in load_file(str(folder / "model.safetensors")).items()}
+    model.load_state_dict(weights, strict=False)
+    model.tie_weights()
+    return tiny_policy(model.eval(), tokenizer)
+
+
+def save_trainer(
+    folder: Path, policy: LanguageModel, optimizer: torch.optim.Optimizer, state: dict[str, Any]
+) -> None:
+    """Keep the state after an update; the one before it is removed once this one is whole."""
+    temporary = folder / "next.tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    save_file(_contiguous(policy.model.state_dict()), str(temporary / "model.safetensors"))
+    moments = {
+        f"{index}.{name}": value
+        for index, entry in optimizer.state_dict()["state"].items()
+        for name, value in entry.items()
+    }
+    save_file(moments, str(temporary / "optimizer.safetensors"))
+    write_json(temporary / "state.json", {"schema": SCHEMA, **state})
+    place = folder / f"update-{state['update']:05d}"
+    shutil.rmtree(place, ignore_errors=True)
+    os.replace(temporary, place)
+    for old in _checkpoints(folder)[:-1]:
+        shutil.rmtree(old)
+
+
+def load_trainer(folder: Path, policy: LanguageModel, optimizer: torch.optim.Optimizer) -> dict[str, Any] | None:
+    """Put policy and optimizer where the newest whole checkpoint left them; its state, or None if there is none."""
+    found = _checkpoints(folder)
+    if not found:
+        return None
+    policy.model.load_state_dict(load_file(str(found[-1] / "model.safetensors")), strict=False)
+    state: dict[int, dict[str, Any]] = {}
+    for key, value in load_file(str(found[-1] / "optimizer.safetensors")).items():
+        index, _, name = key.partition(".")
+        state.setdefault(int(index), {})[name] = value
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    record: dict[str, Any] = json.loads((found[-1] / "state.json").read_text(encoding="utf-8"))
+    return record
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("update-*") if (path / "state.json").is_file())
+
+
+def _contiguous(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Each storage once (tied weights share one), as safetensors wants it."""
+    seen: dict[int, str] = {}
+    kept = {}
+    for name, value in weights.items():
+        if seen.setdefault(value.data_ptr(), name) == name:
+            kept[name] = value.contiguous()
+    return kept

@@ -1,0 +1,218 @@
+"""The training loop: rollouts, credit, one clipped policy-gradient update; again.
+
+It knows no method and no benchmark by name. Which tasks an update plays, and every draw in it, follow from the seed
+and the number of the update alone, so a run that was broken off goes on with the same numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from taspo_bench.api import TextEnv
+from taspo_bench.config import CellConfig
+from taspo_bench.credit import Credit, CreditScheme, is_equal
+from taspo_bench.episode import Episode, Group
+from taspo_bench.policies.language_model import LanguageModel
+from taspo_bench.rollout import Start, rollout
+from taspo_bench.taspo.analyzers import Analyzer
+from taspo_bench.taspo.credit_metrics import credit_metrics
+from taspo_bench.training.loss import k3, surrogate, token_credit, token_weights
+from taspo_bench.training.scoring import PolicyScorer, micro_batches, score
+from taspo_bench.transcript import full
+
+
+@dataclass
+class Trained:
+    """What one update did: its line of metrics, and all the episodes it played."""
+
+    metrics: dict[str, object]
+    episodes: list[Episode]
+
+
+class Stopwatch:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+
+
+@dataclass
+class Trainer:
+    """One policy being trained by one credit scheme on one benchmark."""
+
+    config: CellConfig
+    policy: LanguageModel
+    scheme: CreditScheme
+    analyzer: Analyzer | None
+    make_env: Callable[[], TextEnv]
+    task_ids: Sequence[str]
+    env_steps: int = 0
+    optimizer: torch.optim.AdamW = field(init=False)
+
+    def __post_init__(self) -> None:
+        config = self.config
+        self.optimizer = torch.optim.AdamW(
+            [weight for weight in self.policy.model.parameters() if weight.requires_grad],
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+        )
+        self.scorer = PolicyScorer(self.policy, self.make_env)
+        self._envs: list[TextEnv] = []
+        self._reference: LanguageModel | None = None
+        if config.kl_coef > 0:
+            frozen = copy.deepcopy(self.policy.model).requires_grad_(False)
+            self._reference = LanguageModel("reference", frozen, self.policy.format)
+
+    def update(self, number: int, progress: Callable[[int], None] | None = None) -> Trained:
+        """Play, credit and learn once. ``number`` counts from 0."""
+        watch = Stopwatch()
+        with watch.phase("rollout"):
+            groups = self.play(number, progress)
+        informative = [group for group in groups if not is_equal(group.returns)]
+        if self.analyzer is not None and self.scheme.uses_guidance:
+            with watch.phase("guidance"):
+                for group in informative:
+                    group.guidance = self.analyzer.guide(group)
+        with watch.phase("scoring"):
+            credits = [self.scheme.credit(group, self.scorer) for group in informative]
+        with watch.phase("update"):
+            learned = self.learn(number, informative, credits)
+        _keep_credit(informative, credits)
+        episodes = [episode for group in groups for episode in group.episodes]
+        self.env_steps += sum(len(episode.turns) for episode in episodes)
+        metrics: dict[str, object] = {
+            "update": number,
+            "env_steps": self.env_steps,
+            **_outcomes(episodes),
+            "groups_skipped": 1 - len(informative) / len(groups),
+            **learned,
+            **credit_metrics(informative, credits),
+            "seconds": watch.seconds,
+        }
+        return Trained(metrics, episodes)
+
+    def play(self, number: int, progress: Callable[[int], None] | None = None) -> list[Group]:
+        """The groups of an update: its tasks, ``group_size`` rollouts each."""
+        config = self.config
+        tasks = self._tasks(number)
+        starts = [
+            Start(task, "train", config.seed, (config.seed, number, place, member))
+            for place, task in enumerate(tasks)
+            for member in range(config.group_size)
+        ]
+        episodes = rollout(self.make_env, self.policy, starts, config.batch, self._envs, progress)
+        size = config.group_size
+        return [
+            Group(task, episodes[place * size : (place + 1) * size], update=number)
+            for place, task in enumerate(tasks)
+        ]
+
+    def _tasks(self, number: int) -> list[str]:
+        """The next tasks of an endless sequence of shuffled passes over the training split."""
+        total = len(self.task_ids)
+        first = number * self.config.tasks_per_update
+        chosen = []
+        for place in range(first, first + self.config.tasks_per_update):
+            order = np.random.default_rng((self.config.seed, place // total)).permutation(total)
+            chosen.append(self.task_ids[int(order[place % total])])
+        return chosen
+
+    def learn(self, number: int, groups: Sequence[Group], credits: Sequence[Sequence[Credit]]) -> dict[str, float]:
+        """One or more optimizer steps on the episodes of the informative groups."""
+        pairs = [
+            (episode, credit)
+            for group, group_credits in zip(groups, credits, strict=True)
+            for episode, credit in zip(group.episodes, group_credits, strict=True)
+            if any(turn.sampled for turn in episode.turns)
+        ]
+        config = self.config
+        warmup = min(1.0, (number + 1) / config.warmup_updates) if config.warmup_updates else 1.0
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = config.learning_rate * warmup
+        order = np.random.default_rng((config.seed, number, 1)).permutation(len(pairs))
+        steps = [
+            self._step([pairs[index] for index in part])
+            for part in np.array_split(order, config.minibatches)
+            if len(part)
+        ]
+        names = ("loss", "kl", "entropy", "clip_fraction", "grad_norm")
+        return {name: float(np.mean([step[name] for step in steps])) if steps else 0.0 for name in names}
+
+    def _step(self, pairs: list[tuple[Episode, Credit]]) -> dict[str, float]:
+        config = self.config
+        episodes = [episode for episode, _ in pairs]
+        sequences = [full(episode) for episode in episodes]
+        weights = token_weights(episodes)
+        credit = [token_credit(episode, given) for episode, given in pairs]
+        sums = dict.fromkeys(("loss", "kl", "entropy", "clip_fraction"), 0.0)
+        self.policy.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        for batch in micro_batches(sequences):
+            chosen = [sequences[index] for index in batch]
+            spans = [sequence.spans for sequence in chosen]
+            scored = score(self.policy, chosen, spans)
+            old = self._flat([[np.array(t.logprobs, dtype=np.float32) for t in episodes[i].turns] for i in batch])
+            weight = self._flat([weights[index] for index in batch])
+            loss = (weight * surrogate(scored.logprobs, old, self._flat([credit[index] for index in batch]),
+                                       config.clip, config.dual_clip)).sum()  # fmt: skip
+            sums["loss"] += float(loss.detach())
+            entropy = (weight * scored.entropy()).sum()
+            total = loss - config.entropy_coef * entropy
+            if self._reference is not None:
+                with torch.no_grad():
+                    reference = score(self._reference, chosen, spans).logprobs
+                divergence = (weight * k3(scored.logprobs, reference)).sum()
+                total = total + config.kl_coef * divergence
+                sums["kl"] += float(divergence.detach())
+            total.backward()  # type: ignore[no-untyped-call]
+            ratio = torch.exp(scored.logprobs.detach() - old)
+            sums["entropy"] += float(entropy.detach())
+            sums["clip_fraction"] += float((weight * ((ratio - 1).abs() > config.clip)).sum())
+        norm = torch.nn.utils.clip_grad_norm_(self.policy.model.parameters(), config.grad_clip)
+        self.optimizer.step()
+        self.policy.model.eval()
+        return {**sums, "grad_norm": float(norm)}
+
+    def _flat(self, arrays: Sequence[Sequence[np.ndarray]]) -> torch.Tensor:
+        flat = np.concatenate([array for episode in arrays for array in episode])
+        return torch.from_numpy(flat.astype(np.float32)).to(self.policy.device)
+
+
+def _outcomes(episodes: Sequence[Episode]) -> dict[str, float]:
+    turns = [turn for episode in episodes for turn in episode.turns]
+    return {
+        "success": float(np.mean([episode.won for episode in episodes])),
+        "score": float(np.mean([episode.score for episode in episodes])),
+        "turns": float(np.mean([len(episode.turns) for episode in episodes])),
+        "valid_actions": float(np.mean([turn.is_action_valid for turn in turns])) if turns else 0.0,
+        "response_tokens": float(sum(turn.sampled for turn in turns)),
+        "errors": float(sum(bool(episode.error) for episode in episodes)),
+    }
+
+
+def _keep_credit(groups: Sequence[Group], credits: Sequence[Sequence[Credit]]) -> None:
+    """Store credit and guidance with the episodes, for the report and the diagnostics."""
+    for group, group_credits in zip(groups, credits, strict=True):
+        for index, (episode, credit) in enumerate(zip(group.episodes, group_credits, strict=True)):
+            per_turn = credit.per_turn()
+            episode.credit = per_turn.tolist()
+            episode.advantage = credit.advantage
+            if credit.advantage:
+                episode.weights = (per_turn / credit.advantage).tolist()
+            if group.guidance:
+                episode.guidance = group.guidance[index]

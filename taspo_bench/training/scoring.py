@@ -1,0 +1,145 @@
+"""Log-probabilities of responses under a policy, and the scorer that credit schemes ask for shifts.
+
+The vocabulary is spread out only at response tokens, never over prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from taspo_bench.api import TextEnv
+from taspo_bench.credit import Array
+from taspo_bench.episode import Episode, Guidance
+from taspo_bench.policies.language_model import LanguageModel
+from taspo_bench.transcript import Span, TokenSequence, guided
+
+TOKEN_BUDGET = 16384  # padded tokens in one forward pass
+ENOUGH_TOKENS = 1024  # below, a pass costs more for being one than for its padding
+
+
+def micro_batches(sequences: Sequence[TokenSequence], budget: int = TOKEN_BUDGET) -> Iterator[list[int]]:
+    """Indices of sequences of like lengths, each batch within a budget of padded tokens.
+
+    The longest first; a batch that holds enough work ends where the next sequence would be mostly padding.
+    """
+    batch: list[int] = []
+    width = 0
+    for index in sorted(range(len(sequences)), key=lambda i: (-len(sequences[i]), i)):
+        length = len(sequences[index])
+        is_full = (len(batch) + 1) * width > budget
+        is_wasteful = len(batch) * width >= ENOUGH_TOKENS and length < 0.75 * width
+        if batch and (is_full or is_wasteful):
+            yield batch
+            batch = []
+        if not batch:
+            width = length
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+@dataclass
+class Scored:
+    """Values of response tokens, flat over sequences and their spans in order.
+
+    logprobs (N,); distributions (N, V), the log-probabilities that each was drawn from; slices[s][k] is where span k
+    of sequence s stands.
+    """
+
+    logprobs: torch.Tensor
+    distributions: torch.Tensor
+    slices: list[list[slice]]
+
+    def entropy(self) -> torch.Tensor:
+        """Entropy (N,) of each token's distribution."""
+        return -(self.distributions.exp() * self.distributions).sum(dim=-1)
+
+
+def score(policy: LanguageModel, sequences: Sequence[TokenSequence], spans: Sequence[Sequence[Span]]) -> Scored:
+    """One forward pass over one micro-batch; differentiable unless the caller says otherwise."""
+    width = max(len(sequence) for sequence in sequences)
+    ids = np.zeros((len(sequences), width), dtype=np.int64)
+    positions = np.tile(np.arange(width), (len(sequences), 1))
+    for line, sequence in enumerate(sequences):
+        ids[line, : len(sequence)] = sequence.ids
+        positions[line, : len(sequence)] = sequence.positions
+    device = policy.device
+    mask = None
+    if any(sequence.has_branches for sequence in sequences):
+        mask = torch.from_numpy(_branch_mask(sequences, width)).to(device)
+    hidden = policy.hidden(torch.from_numpy(ids).to(device), torch.from_numpy(positions).to(device), mask)
+    lines, columns = [], []
+    slices: list[list[slice]] = []
+    filled = 0
+    for line, wanted in enumerate(spans):
+        slices.append([])
+        for span in wanted:
+            count = span.stop - span.start
+            lines.append(np.full(count, line))
+            columns.append(np.arange(span.start, span.stop))
+            slices[-1].append(slice(filled, filled + count))
+            filled += count
+    row, column = np.concatenate(lines), np.concatenate(columns)
+    distributions = torch.log_softmax(policy.head(hidden[row, column - 1]).float(), dim=-1)
+    targets = torch.from_numpy(ids[row, column]).to(device)
+    return Scored(distributions.gather(1, targets[:, None])[:, 0], distributions, slices)
+
+
+def _branch_mask(sequences: Sequence[TokenSequence], width: int) -> np.ndarray:
+    """(B, 1, L, L), True where a token may look: its own line so far, and the main line up to its branch."""
+    mask = np.zeros((len(sequences), 1, width, width), dtype=bool)
+    causal = np.tri(width, dtype=bool)
+    for line, sequence in enumerate(sequences):
+        size = len(sequence)
+        branch, prefix = np.array(sequence.branch), np.array(sequence.prefix)
+        same = branch[:, None] == branch[None, :]
+        trunk = (branch[None, :] == 0) & (np.arange(size)[None, :] < prefix[:, None])
+        mask[line, 0, :size, :size] = (same & causal[:size, :size]) | trunk
+        mask[line, 0, size:, 0] = True  # padding looks somewhere, so that no row of the softmax is empty
+    return mask
+
+
+class PolicyScorer:
+    """What credit schemes may ask: shifts under the frozen policy, and distances in the simulator."""
+
+    def __init__(self, policy: LanguageModel, make_env: Callable[[], TextEnv]) -> None:
+        self.policy = policy
+        self._make_env = make_env
+        self._env: TextEnv | None = None
+
+    @torch.inference_mode()
+    def shift(self, episodes: Sequence[Episode], guidance: Sequence[Guidance]) -> list[list[Array]]:
+        """See :meth:`taspo_bench.credit.Scorer.shift`. Clean log-probabilities are those of the rollout."""
+        shifts = [[np.zeros(len(turn.response_ids)) for turn in episode.turns] for episode in episodes]
+        sequences = [
+            guided(episode, text, self.policy.format) for episode, text in zip(episodes, guidance, strict=True)
+        ]
+        spans = [[span for span in sequence.spans if span.is_guided] for sequence in sequences]
+        scored = [index for index in range(len(sequences)) if spans[index]]
+        for batch in micro_batches([sequences[index] for index in scored]):
+            chosen = [scored[index] for index in batch]
+            result = score(self.policy, [sequences[i] for i in chosen], [spans[i] for i in chosen])
+            values = result.logprobs.double().cpu().numpy()
+            for index, slices in zip(chosen, result.slices, strict=True):
+                for span, where in zip(spans[index], slices, strict=True):
+                    turn = episodes[index].turns[span.turn]
+                    difference = values[where] - np.asarray(turn.logprobs)
+                    difference[turn.sampled :] = 0.0
+                    shifts[index][span.turn] = difference
+        return shifts
+
+    def remaining_steps(self, episode: Episode) -> Array:
+        """See :meth:`taspo_bench.credit.Scorer.remaining_steps`; replays the episode in an environment."""
+        if self._env is None:
+            self._env = self._make_env()
+        env = self._env
+        env.reset(seed=episode.seed, options={"task_id": episode.task_id})
+        steps = [env.remaining_steps()]
+        for action in episode.actions:
+            env.step(action)
+            steps.append(env.remaining_steps())
+        return np.array([np.inf if left is None else float(left) for left in steps])

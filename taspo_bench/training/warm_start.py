@@ -1,0 +1,284 @@
+"""The warm start of the tiny policy: supervised learning on reference episodes of the training split.
+
+Half of the episodes come with guidance, so that the policy learns to read it. Training stops while the policy,
+without guidance, still fails most tasks: reinforcement learning has to have something to do.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+
+from taspo_bench.api import TextEnv
+from taspo_bench.episode import Episode, Group, Guidance, Turn
+from taspo_bench.errors import RunError
+from taspo_bench.policies import tiny
+from taspo_bench.policies.formats import LineFormat
+from taspo_bench.policies.language_model import LanguageModel
+from taspo_bench.policies.scripted import random_action
+from taspo_bench.rollout import Start, rollout
+from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
+from taspo_bench.training.scoring import micro_batches, score
+from taspo_bench.transcript import Span, TokenSequence, full, guided
+
+EPISODES_PER_TASK = 3
+BATCH_TOKENS = 4096
+PROBES = 96  # training tasks that success is measured on
+STEPS_PER_ROUND = 100
+TEXT = -1  # the turn number of a stretch that is no response
+TEXT_WEIGHT = 0.1  # of a token of the observations, against 1 of a response's
+
+
+@dataclass(frozen=True)
+class WarmStartSettings:
+    """seed; target: success on training tasks, without guidance, at which to stop; minutes: the latest stop;
+    noise: share of random actions in reference episodes, which are played but not learned from."""
+
+    seed: int = 0
+    target: float = 0.25
+    minutes: float = 14.0
+    learning_rate: float = 1e-3
+    noise: float = 0.15
+
+
+@dataclass
+class WarmStart:
+    """The trained policy, its tokenizer, and what was measured: one entry a round."""
+
+    policy: LanguageModel
+    tokenizer: Tokenizer
+    curve: list[dict[str, float]]
+
+
+def reference_episode(env: TextEnv, task_id: str, generator: np.random.Generator, noise: float) -> Episode:
+    """The reference solution with random detours. ``sampled`` is 0 on detours: they are not to be learned."""
+    observation, _ = env.reset(options={"task_id": task_id})
+    episode = Episode(env.name, task_id, env.task(task_id).family, split="train")
+    over = False
+    plan: list[str] = []
+    while not over:
+        is_detour = generator.random() < noise
+        if is_detour or not plan:
+            plan = [random_action(env, observation, generator)] if is_detour else env.solve()
+        if not plan:
+            break
+        action = plan.pop(0)
+        turn = Turn(observation, action, action, state_key=env.state_key, sampled=0 if is_detour else 1)
+        episode.turns.append(turn)
+        observation, _, terminated, truncated, info = env.step(action)
+        if is_detour:
+            plan = []
+        over = terminated or truncated
+        episode.won, episode.score = bool(info["won"]), float(info["score"])
+    return episode
+
+
+def reference_groups(env: TextEnv, task_ids: Sequence[str], settings: WarmStartSettings) -> list[Group]:
+    """A few winning reference episodes for each task (a task whose detours lost every one of them is left out)."""
+    groups = []
+    for number, task_id in enumerate(task_ids):
+        generator = np.random.default_rng((settings.seed, number))
+        episodes = [
+            reference_episode(env, task_id, generator, settings.noise if member else 0.0)
+            for member in range(EPISODES_PER_TASK)
+        ]
+        groups.append(Group(task_id, [episode for episode in episodes if episode.won]))
+    return groups
+
+
+def tokenize(episode: Episode, fmt: LineFormat) -> None:
+    """Fill in the token ids of a reference episode. Detours keep ``sampled`` 0; learned turns are sampled whole."""
+    for index, turn in enumerate(episode.turns):
+        turn.prompt_ids = fmt.observe(turn.observation, is_first=index == 0)
+        turn.response_ids = fmt.respond(turn.response)
+        turn.sampled = len(turn.response_ids) if turn.sampled else 0
+
+
+def warm_start(
+    make_env: Callable[[], TextEnv],
+    settings: WarmStartSettings,
+    report: Callable[[dict[str, float]], None] = lambda entry: None,
+) -> WarmStart:
+    """Train a tiny policy from scratch until its success without guidance reaches the target.
+
+    Raises:
+        RunError: if the training split has no task that the reference solution wins.
+    """
+    env = make_env()
+    task_ids = list(env.splits()["train"].task_ids)
+    groups = [group for group in reference_groups(env, task_ids, settings) if group.episodes]
+    if not groups:
+        raise RunError(f"{env.name}: the reference solution wins no training task; nothing to learn from")
+    texts = [text for group in groups for episode in group.episodes for text in _texts(episode)]
+    tokenizer = tiny.train_tokenizer(texts)
+    policy = tiny.tiny_policy(tiny.build(tokenizer.get_vocab_size(), settings.seed), tokenizer)
+    fmt = policy.format
+    assert isinstance(fmt, LineFormat)
+    for group in groups:
+        for episode in group.episodes:
+            tokenize(episode, fmt)
+    probes = task_ids[:: max(1, len(task_ids) // PROBES)][:PROBES]
+    optimizer = torch.optim.AdamW(policy.model.parameters(), lr=settings.learning_rate, weight_decay=0.01)
+    examples = _examples(env, groups, fmt, settings)
+    begun = time.monotonic()
+    curve: list[dict[str, float]] = []
+    envs: list[TextEnv] = []
+    best = (-1.0, copy.deepcopy(policy.model.state_dict()))
+    for round_number in range(1, 10_000):
+        losses = [
+            _learn(policy, optimizer, batch, settings, (round_number - 1) * STEPS_PER_ROUND + number)
+            for number, batch in zip(range(STEPS_PER_ROUND), examples, strict=False)
+        ]
+        starts = [Start(task, "train", 0, (settings.seed, round_number, place)) for place, task in enumerate(probes)]
+        played = rollout(make_env, policy, starts, envs=envs)
+        success = float(np.mean([episode.won for episode in played]))
+        entry = {
+            "steps": float(round_number * STEPS_PER_ROUND),
+            "loss": float(np.mean(losses)),
+            "success": success,
+            "minutes": (time.monotonic() - begun) / 60,
+        }
+        curve.append(entry)
+        report(entry)
+        if success > best[0]:
+            best = (success, copy.deepcopy(policy.model.state_dict()))
+        if success >= settings.target or entry["minutes"] >= settings.minutes:
+            break
+    if curve[-1]["success"] < settings.target:
+        policy.model.load_state_dict(best[1])
+    return WarmStart(policy, tokenizer, curve)
+
+
+def guided_success(
+    make_env: Callable[[], TextEnv], policy: LanguageModel, task_ids: Sequence[str], seed: int
+) -> dict[str, Any]:
+    """How well the policy reads guidance: mean log-probability gain of reference actions from their guidance."""
+    from taspo_bench.training.scoring import PolicyScorer
+
+    env = make_env()
+    fmt = policy.format
+    assert isinstance(fmt, LineFormat)
+    gains: list[float] = []
+    analyzer = ReplayAnalyzer(env, scope="turn", count_tokens=lambda text: len(fmt.encode(text)))
+    scorer = PolicyScorer(policy, make_env)
+    for group in reference_groups(env, task_ids, WarmStartSettings(seed=seed + 1)):
+        for episode in group.episodes:
+            tokenize(episode, fmt)
+        clean = [_clean_logprobs(policy, episode) for episode in group.episodes]
+        for episode, values in zip(group.episodes, clean, strict=True):
+            for turn, logprobs in zip(episode.turns, values, strict=True):
+                turn.logprobs = logprobs
+        texts = analyzer.guide(group)
+        pairs = [(episode, text) for episode, text in zip(group.episodes, texts, strict=True) if text]
+        shifts = scorer.shift([episode for episode, _ in pairs], [text for _, text in pairs])
+        for (episode, text), shift in zip(pairs, shifts, strict=True):
+            gains += [
+                float(shift[index].mean())
+                for index, turn in enumerate(episode.turns)
+                if text.texts[index] is not None and turn.sampled
+            ]
+    return {"guided_turns": len(gains), "mean_gain": float(np.mean(gains)) if gains else 0.0}
+
+
+@torch.inference_mode()
+def _clean_logprobs(policy: LanguageModel, episode: Episode) -> list[list[float]]:
+    sequence = full(episode)
+    scored = score(policy, [sequence], [sequence.spans])
+    return [scored.logprobs[where].tolist() for where in scored.slices[0]]
+
+
+def _texts(episode: Episode) -> Iterator[str]:
+    for turn in episode.turns:
+        yield turn.observation
+        yield turn.response
+
+
+def _examples(
+    env: TextEnv, groups: Sequence[Group], fmt: LineFormat, settings: WarmStartSettings
+) -> Iterator[list[tuple[Episode, Guidance | None]]]:
+    """Endless batches of episodes, every second one with guidance, of either scope, revealing or not."""
+    analyzers = [
+        ReplayAnalyzer(env, scope, reveal, count_tokens=lambda text: len(fmt.encode(text)))
+        for scope in ("turn", "trajectory")
+        for reveal in (False, True)
+    ]
+    generator = np.random.default_rng((settings.seed, 7))
+    batch: list[tuple[Episode, Guidance | None]] = []
+    tokens = 0
+    while True:
+        for place in generator.permutation(len(groups)):
+            group = groups[int(place)]
+            member = int(generator.integers(len(group.episodes)))
+            episode = group.episodes[member]
+            guidance = None
+            if generator.random() < 0.5 and len(group.episodes) > 1:
+                guidance = analyzers[int(generator.integers(len(analyzers)))].guide(group)[member] or None
+            batch.append((episode, guidance))
+            tokens += sum(len(turn.prompt_ids) + len(turn.response_ids) for turn in episode.turns)
+            if tokens >= BATCH_TOKENS:
+                yield batch
+                batch, tokens = [], 0
+
+
+def _between(sequence: TokenSequence) -> list[Span]:
+    """The stretches of the main line that are no response: reading them teaches to copy names."""
+    stretches = []
+    start = 1
+    for span in sequence.spans:
+        if sequence.branch[span.start] == 0:
+            if span.start > start:
+                stretches.append(Span(TEXT, start, span.start))
+            start = span.stop
+    return stretches
+
+
+def _weight(span: Span) -> float:
+    return TEXT_WEIGHT if span.turn == TEXT else 1.0
+
+
+def _learn(
+    policy: LanguageModel,
+    optimizer: torch.optim.Optimizer,
+    batch: Sequence[tuple[Episode, Guidance | None]],
+    settings: WarmStartSettings,
+    number: int,
+) -> float:
+    """One step of maximum likelihood on the learned turns of a batch; gives the mean token loss."""
+    for parameters in optimizer.param_groups:
+        parameters["lr"] = settings.learning_rate * min(1.0, (number + 1) / 50)
+    sequences: list[TokenSequence] = []
+    spans: list[list[Span]] = []
+    for episode, guidance in batch:
+        sequence = full(episode) if guidance is None else guided(episode, guidance, policy.format)
+        wanted = [span for span in sequence.spans if episode.turns[span.turn].sampled]
+        if wanted:
+            sequences.append(sequence)
+            spans.append(wanted + _between(sequence))
+    weights = [[_weight(span) for span in wanted] for wanted in spans]
+    total = sum(
+        weight * (span.stop - span.start)
+        for wanted, given in zip(spans, weights, strict=True)
+        for span, weight in zip(wanted, given, strict=True)
+    )
+    policy.model.train()
+    optimizer.zero_grad(set_to_none=True)
+    sum_loss = 0.0
+    for chosen in micro_batches(sequences):
+        scored = score(policy, [sequences[i] for i in chosen], [spans[i] for i in chosen])
+        weight = np.concatenate(
+            [np.full(span.stop - span.start, w) for i in chosen for span, w in zip(spans[i], weights[i], strict=True)]
+        )
+        loss = -(scored.logprobs * torch.from_numpy(weight.astype(np.float32))).sum() / total
+        loss.backward()  # type: ignore[no-untyped-call]
+        sum_loss += float(loss.detach())
+    torch.nn.utils.clip_grad_norm_(policy.model.parameters(), 1.0)
+    optimizer.step()
+    policy.model.eval()
+    return sum_loss
