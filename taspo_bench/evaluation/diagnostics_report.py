@@ -78,7 +78,7 @@ def diagnosis_plot(diagnosis: Diagnosis) -> Figure:
     """A row per scheme, a panel per figure, intervals over seeds."""
     schemes = diagnosis.ranking()
     style = looks(diagnosis.schemes, BASELINE)
-    figure, axes = panels(len(PLOTTED), 2.3, 1.35 + 0.42 * len(schemes))
+    figure, axes = panels(len(PLOTTED), 2.6, 1.35 + 0.42 * len(schemes))
     for ax, name in zip(axes, PLOTTED, strict=True):
         ax.axvline(0, color=INK, linewidth=0.8)
         for row, scheme in enumerate(schemes):
