@@ -130,6 +130,13 @@ def test_a_task_has_the_goal_objects_station_and_target_that_it_needs() -> None:
             assert (f"{combo.recep}Type", f"{combo.obj}Type") in facts(task_id, "canContain")
 
 
+def test_whatever_is_picked_up_can_be_put_down_somewhere() -> None:
+    for task_id in TASKS:
+        held = {obj for _, obj in facts(task_id, "canContain")}
+        movable = {f"{thing.split('_bar_')[0]}Type" for (thing,) in facts(task_id, "pickupable")}
+        assert movable <= held, task_id
+
+
 def test_a_fair_share_of_goal_objects_is_out_of_sight() -> None:
     hidden = Counter()
     for task_id in TASKS:
