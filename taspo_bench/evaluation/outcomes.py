@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from taspo_bench.config import WARM_START
 from taspo_bench.errors import DataError
 from taspo_bench.evaluation.results import Cell, SplitRecord
 from taspo_bench.evaluation.statistics import REPS, Array, seed_draws, task_weights
 
-WARM_START = "warm start"
 NOT_EVALUATED = "not evaluated"
 
 
@@ -76,7 +76,8 @@ def gather(cells: Sequence[Cell]) -> list[Outcomes]:
     benches = _with_unevaluated(_benches(cells), cells)
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
-        groups.setdefault((cell.method, cell.env), []).append(cell)
+        if cell.method != WARM_START:
+            groups.setdefault((cell.method, cell.env), []).append(cell)
     return [
         _outcomes(method, bench, {cell.seed: cell.splits.get(bench.split) for cell in group})
         for (method, env), group in groups.items()
@@ -85,12 +86,13 @@ def gather(cells: Sequence[Cell]) -> list[Outcomes]:
 
 
 def gather_warm_start(cells: Sequence[Cell]) -> list[Outcomes]:
-    """The policies before training, each seed once, as if they were a method."""
+    """The policies before training, each seed once: cells of their own, or kept in the cells that trained on."""
     benches = _benches(cells)
     records: dict[str, dict[int, dict[str, SplitRecord]]] = {}
     for cell in cells:
-        if cell.warm_start:
-            records.setdefault(cell.env, {}).setdefault(cell.seed, cell.warm_start)
+        known = cell.splits if cell.method == WARM_START else cell.warm_start
+        if known or cell.method == WARM_START:
+            records.setdefault(cell.env, {}).setdefault(cell.seed, known)
     return [
         _outcomes(WARM_START, bench, {seed: splits.get(bench.split) for seed, splits in sorted(seeds.items())})
         for env, seeds in records.items()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taspo_bench.evaluation.outcomes import WARM_START, Outcomes
+from taspo_bench.config import WARM_START
+from taspo_bench.evaluation.outcomes import Outcomes
 from taspo_bench.evaluation.plot_style import INK, MUTED, Look, label_rows, legend_below, looks, panels, styled
 from taspo_bench.evaluation.statistics import Array, Estimate, percentile_interval, stratified_draws
 from taspo_bench.evaluation.summary import Summary
@@ -36,7 +37,7 @@ def generalization(summary: Summary) -> Figure | None:
                 row = methods.index(result.method)
                 _point(ax, row, _scaled(result.success, 100), style[result.method], result.kind)
         ax.set(title=env, xlabel="success (%)", xlim=(-3, 103))
-        label_rows(ax, methods)
+        label_rows(ax, ["before training" if method == WARM_START else method for method in methods])
     _kind_legend(figure)
     return figure
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from taspo_bench.config import WARM_START
 from taspo_bench.episode import Episode
 from taspo_bench.errors import DataError
 from taspo_bench.evaluation.breakdowns import result_records, wall_clock_table
@@ -49,7 +50,7 @@ def write_summary(run_dir: Path, paper: bool = False) -> Summary:
     _write(run_dir / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
     _write(run_dir / "summary.tex", "\n".join(map(to_latex, tables)))
 
-    logs = {cell.key: cell.metrics() for cell in run.cells}
+    logs = {cell.key: cell.metrics() for cell in run.cells if cell.method != WARM_START}
     sample = sample_episodes(run.cells)
     (run_dir / "plots").mkdir(exist_ok=True)
     names = _draw(run, summary, logs, [episode for episode in sample.episodes if episode[1].split == "train"])
@@ -98,15 +99,17 @@ def compare(run_dirs: Sequence[Path]) -> Summary:
         DataError: no run folder, or runs that were made with other data or other tasks.
     """
     runs = [read_run(run_dir) for run_dir in run_dirs]
-    homes: dict[str, set[Path]] = {}
-    for run in runs:
+    names = [run.path.resolve().name for run in runs]
+    labels = names if len(set(names)) == len(names) else [str(run.path) for run in runs]
+    homes: dict[str, set[str]] = {}
+    for run, label in zip(runs, labels, strict=True):
         for cell in run.cells:
-            homes.setdefault(cell.method, set()).add(run.path)
+            homes.setdefault(cell.method, set()).add(label)
     cells = []
-    for run in runs:
+    for run, label in zip(runs, labels, strict=True):
         for cell in run.cells:
-            if len(homes[cell.method]) > 1:
-                cell.method = f"{cell.method} ({run.path.resolve().name})"
+            if len(homes[cell.method]) > 1 and cell.method != WARM_START:
+                cell.method = f"{cell.method} ({label})"
             cells.append(cell)
     _check_data(cells)
     return summarize(cells)

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from taspo_bench.config import WARM_START
 from taspo_bench.episode import Episode
 from taspo_bench.evaluation.episode_sample import Sample
 from taspo_bench.evaluation.results import Run
@@ -54,6 +55,8 @@ def render_report(run: Run, summary: Summary, tables: Sequence[Table], plots: Se
         plots={name: _inline_svg(run, name) for name in plots},
         captions=CAPTIONS,
         stamps=_stamps(run),
+        resolved=_resolved(run),
+        notes=sorted({str(cell.config["note"]) for cell in run.cells if cell.config.get("note")}),
         episodes=_script_json([_view(method, episode) for method, episode in sample.episodes]),
         shown=len(sample.episodes),
         evaluated=sample.evaluated,
@@ -89,6 +92,16 @@ def _stamps(run: Run) -> list[dict[str, Any]]:
         if cell.data_stamp and cell.env not in found:
             found[cell.env] = {"env": cell.env, **cell.data_stamp, "splits": cell.config.get("splits") or {}}
     return list(found.values())
+
+
+def _resolved(run: Run) -> dict[str, str]:
+    """The resolved settings of each environment, from its first training cell that has them."""
+    found: dict[str, str] = {}
+    for cell in run.cells:
+        if cell.config and cell.env not in found and cell.method != WARM_START:
+            shown = {key: value for key, value in cell.config.items() if key not in ("data_stamp", "splits")}
+            found[cell.env] = json.dumps(shown, indent=2, ensure_ascii=False, sort_keys=True)
+    return found
 
 
 def _view(method: str, episode: Episode) -> dict[str, Any]:

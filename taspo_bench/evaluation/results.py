@@ -1,6 +1,7 @@
 """What a run folder holds: the record of one evaluated split, the cells of a run, and how both are read.
 
-A cell is one (method, environment, seed). One that failed or never finished stands in every table, as 0.
+A cell is one (method, environment, seed). One that failed or never finished stands in every table, as 0. Cells of
+the method ``warm_start`` hold the policies before training.
 """
 
 from __future__ import annotations
@@ -172,8 +173,10 @@ def read_run(path: Path) -> Run:
         raise DataError(f"{path}: no config.json in it; give the folder that `taspo-bench run --out` wrote")
     config = read_json(path / "config.json")
     found = {cell.key: cell for cell in map(_read_cell, sorted(path.glob("cells/*/*/seed-*")))}
+    # a scheme given as a file is configured by its path and stored under its own name
+    names = {cell.config.get("method"): cell.method for cell in found.values()}
     wanted = [
-        (str(method), str(env), int(seed))
+        (names.get(method, str(method).rpartition(":")[2]), str(env), int(seed))
         for method in config.get("methods", [])
         for env in config.get("envs", [])
         for seed in config.get("seeds", [])
@@ -190,9 +193,9 @@ def _read_cell(path: Path) -> Cell:
     config = read_json(path / "config.json") if (path / "config.json").is_file() else {}
     method, env, seed = path.parent.parent.name, path.parent.name, path.name.removeprefix("seed-")
     cell = Cell(
-        method=str(config.get("method", method)),
-        env=str(config.get("env", env)),
-        seed=int(config.get("seed", seed)),
+        method=method,
+        env=env,
+        seed=int(seed),
         path=path,
         config=config,
         data_stamp=config.get("data_stamp") or {},

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from taspo_bench.config import WARM_START
 from taspo_bench.evaluation.outcomes import Outcomes, gather, gather_warm_start
 from taspo_bench.evaluation.results import Cell
 from taspo_bench.evaluation.statistics import (
@@ -143,7 +144,7 @@ class Summary:
 def summarize(cells: Sequence[Cell], baseline: str = BASELINE) -> Summary:
     """All figures of these cells. A cell without a result counts as 0 on every task of its environment."""
     outcomes = gather(cells)
-    methods = tuple(dict.fromkeys(cell.method for cell in cells))
+    methods = tuple(dict.fromkeys(cell.method for cell in cells if cell.method != WARM_START))
     reference = baseline if baseline in methods else None
     results = [_result(outcome) for outcome in outcomes]
     return Summary(

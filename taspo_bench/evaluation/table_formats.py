@@ -8,10 +8,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from taspo_bench.evaluation.summary import Summary
 from taspo_bench.evaluation.table import FAILED, TIED, Entry, Table
+from taspo_bench.evaluation.tables import gain_table, success_table
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.table import Table as RichTable
+    from rich.text import Text
 
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -102,24 +106,39 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
+def terminal_table(summary: Summary) -> Group:
+    """What `run` and `compare` print: success, and the gain over the baseline if there is one."""
+    from rich.console import Group
+
+    return Group(*(to_rich(table) for table in (success_table(summary), gain_table(summary)) if table.rows))
+
+
 def to_rich(table: Table) -> RichTable:
-    """The table for a terminal: intervals dimmed and below their figures, the best in bold."""
+    """The table for a terminal: intervals dimmed and below their figures, the best in bold.
+
+    A table with more columns of figures than rows is turned on its side, so that it stays narrow.
+    """
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    body = [[_rich_entry(entry, label=place < table.labels) for place, entry in enumerate(row)] for row in table.rows]
+    lines = [[Text(column) for column in table.columns], *body]
+    labels = table.labels
+    if labels == 1 and len(table.rows) < len(table.columns) - 1:
+        lines = [list(line) for line in zip(*lines, strict=True)]
     shown = RichTable(title=table.title, caption=table.note, box=box.SIMPLE_HEAD, caption_justify="left")
-    for column, heading in enumerate(table.columns):
-        label = column < table.labels
-        longest = max((len(word) for row in table.rows for word in row[column].text.split()), default=0)
-        shown.add_column(Text(heading), justify="left" if label else "right", min_width=min(longest, 24))
-    for row in table.rows:
-        cells = []
-        for column, entry in enumerate(row):
-            label, style = column < table.labels, "bold" if entry.best else ""
-            figure, bracket, interval = (entry.text, "", "") if label else entry.text.partition(" [")
-            # "16.7..50.0" does not wrap: three benchmarks fit a terminal of 110 columns
-            lower = "\n" + interval.replace(", ", "..").replace("]", "") if bracket else ""
-            cells.append(Text.assemble((figure + entry.marks, style), (lower, "dim")))
-        shown.add_row(*cells)
+    for place, heading in enumerate(lines[0]):
+        shown.add_column(heading, justify="left" if place < labels else "right", overflow="fold")
+    for line in lines[1:]:
+        shown.add_row(*line)
     return shown
+
+
+def _rich_entry(entry: Entry, label: bool) -> Text:
+    from rich.text import Text
+
+    figure, bracket, interval = (entry.text, "", "") if label else entry.text.partition(" [")
+    # "16.7..50.0" does not wrap
+    lower = "\n" + interval.replace(", ", "..").replace("]", "") if bracket else ""
+    return Text.assemble((figure + entry.marks, "bold" if entry.best else ""), (lower, "dim"))

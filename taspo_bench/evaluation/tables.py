@@ -46,7 +46,7 @@ def success_table(summary: Summary, paper: bool = False) -> Table:
         note=(
             "Share of tasks won (micro average over tasks), mean over seeds, with 95 % interval: seeds and, within "
             "family, tasks drawn anew; Wilson for a single run. Errored episodes and failed runs count as lost "
-            "(‡: some runs failed). Bold: best of the column; †: not told apart from the best."
+            "(‡: some runs failed). Bold: best of the split; †: not told apart from the best."
         ),
         figure=lambda result: result.success,
         extra={f"mean {kind}": {m: means.get((m, kind)) for m in summary.methods} for kind in _kinds(summary)},

@@ -105,14 +105,14 @@ def build_run(
         "git": "0123abc",
         "training": {"learning_rate": 2e-4, "group_size": 8},
     }
-    _dump(path / "config.json", config)
-    for method in methods:
+    dump(path / "config.json", config)
+    for method in ("warm_start", *methods):
         for env in envs:
             for seed in seeds:
                 cell = path / "cells" / method / env / f"seed-{seed}"
                 (cell / "episodes").mkdir(parents=True)
                 if (method, env, seed) in failed:
-                    _dump(cell / "failed.json", {"error": "RunError: loss is <not> finite at update 7"})
+                    dump(cell / "failed.json", {"error": "RunError: loss is <not> finite at update 7"})
                 else:
                     _build_cell(cell, method, env, seed, n, updates, skill)
     return path
@@ -123,23 +123,24 @@ def _build_cell(cell: Path, method: str, env: str, seed: int, n: int, updates: i
     stamp = {"source": "embedded", "version": "1", "sha256": "ab" * 32}
     splits = [task_split(env, "valid_seen", "seen", n), task_split(env, "valid_unseen", "unseen", n)]
     shas = {split.name: {"kind": split.kind, "n": len(split), "sha256": split.sha256} for split in splits}
-    _dump(cell / "config.json", {"method": method, "env": env, "seed": seed, "data_stamp": stamp, "splits": shas})
-    records = {
-        source: {split.name: _evaluate(cell, source, name, env, split, seed, skill, rng) for split in splits}
-        for source, name in (("eval", method), ("warm", "warm"))
-    }
+    dump(
+        cell / "config.json",
+        {"method": method, "env": env, "seed": seed, "data_stamp": stamp, "splits": shas, "updates": updates},
+    )
     evaluation = {
         "schema": 1,
         "method": method,
         "env": env,
         "seed": seed,
-        "splits": records["eval"],
-        "warm_start": records["warm"],
-        "seconds": {"total": 60.0},
+        "splits": {split.name: _evaluate(cell, method, env, split, seed, skill, rng) for split in splits},
+        "warm_start": None,
+        "seconds": {"train": 50.0, "evaluate": 10.0},
         "data_stamp": stamp,
     }
-    _dump(cell / "eval.json", evaluation)
-    goal, start = skill(method, env, "seen", seed), skill("warm", env, "seen", seed)
+    dump(cell / "eval.json", evaluation)
+    if method == "warm_start":
+        return
+    goal, start = skill(method, env, "seen", seed), skill("warm_start", env, "seen", seed)
     with (cell / "metrics.jsonl").open("w") as file:
         for update in range(1, updates + 1):
             success = start + (goal - start) * update / updates + rng.normal(scale=0.03)
@@ -151,14 +152,14 @@ def _build_cell(cell: Path, method: str, env: str, seed: int, n: int, updates: i
 
 
 def _evaluate(
-    cell: Path, source: str, method: str, env: str, split: Split, seed: int, skill: Skill, rng: np.random.Generator
+    cell: Path, method: str, env: str, split: Split, seed: int, skill: Skill, rng: np.random.Generator
 ) -> Any:
     chance = skill(method, env, split.kind, seed)
     episodes = [
         episode(env, task_id, number, bool(rng.random() < chance), rng, split=split.name, seed=seed)
         for number, task_id in enumerate(split.task_ids)
     ]
-    write_episodes(cell / "episodes" / f"{source}-{split.name}.jsonl.gz", episodes)
+    write_episodes(cell / "episodes" / f"eval-{split.name}.jsonl.gz", episodes)
     return split_record(episodes, split)
 
 
@@ -181,5 +182,5 @@ def _metrics(method: str, update: int, success: float) -> Json:
     }
 
 
-def _dump(path: Path, record: Json) -> None:
+def dump(path: Path, record: Json) -> None:
     path.write_text(json.dumps(record), encoding="utf-8")
