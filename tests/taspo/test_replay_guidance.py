@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -196,6 +197,30 @@ def test_items_are_checked_mechanically(change: dict, defect: str) -> None:  # t
     assert item_defect(replace(ITEM, **change), episodes, target=1) == defect
 
 
+def test_the_bank_gives_evidence_of_earlier_groups() -> None:
+    analyzer = ReplayAnalyzer(Corridor(), bank=1)
+    analyzer.guide(group(play(SUCCESS), play(FAILURE)))
+    guidance = analyzer.guide(group(play(FAILURE)))[0]
+    assert guidance is not None and guidance.texts == [None, None, "take key", "take key", "unlock door"]
+    assert {source["trajectory"] for item in guidance.items for source in item["sources"]} == {1}
+
+
+def test_without_a_bank_earlier_groups_are_forgotten() -> None:
+    analyzer = ReplayAnalyzer(Corridor())
+    analyzer.guide(group(play(SUCCESS), play(FAILURE)))
+    assert not any(analyzer.guide(group(play(FAILURE))))
+
+
+def test_the_bank_keeps_the_newest_successes_and_survives_a_checkpoint() -> None:
+    analyzer, resumed = ReplayAnalyzer(Corridor(), bank=2), ReplayAnalyzer(Corridor(), bank=2)
+    for start in range(3):
+        analyzer.guide(group(play(SUCCESS[start:])))
+    resumed.load_bank(json.loads(json.dumps(analyzer.bank_state())))
+    kept = [Episode.from_json(line).actions for line in resumed.bank_state()["key-2"]]
+    assert kept == [SUCCESS[2:], SUCCESS[1:]]
+    assert resumed.guide(group(play(FAILURE))) == analyzer.guide(group(play(FAILURE)))
+
+
 def test_an_errored_episode_is_no_evidence() -> None:
     broken = replace(play(SUCCESS), error="RuntimeError: gone")
     guidance = ReplayAnalyzer(Corridor()).guide(group(broken, play(FAILURE)))[1]
@@ -208,7 +233,9 @@ def test_quotes_ignore_white_space_only() -> None:
     assert not is_quoted("  ", "a key")
 
 
-@pytest.mark.parametrize("setting", [{"scope": "turns"}, {"source": "alignd"}, {"max_items": 0}, {"max_tokens": 0}])
+@pytest.mark.parametrize(
+    "setting", [{"scope": "turns"}, {"source": "alignd"}, {"max_items": 0}, {"max_tokens": 0}, {"bank": -1}]
+)
 def test_unusable_settings_are_refused(setting: dict) -> None:  # type: ignore[type-arg]
     with pytest.raises(InputError):
         ReplayAnalyzer(Corridor(), **setting)

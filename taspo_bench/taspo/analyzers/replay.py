@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from taspo_bench.api import Rule, TextEnv
-from taspo_bench.episode import Episode, Group, Guidance
+from taspo_bench.episode import Episode, Group, Guidance, Turn
 from taspo_bench.errors import InputError, unknown_name
 from taspo_bench.taspo.analyzers.prune import prune
 from taspo_bench.taspo.guidance import (
@@ -65,6 +65,8 @@ class ReplayAnalyzer:
         max_items: items per target. max_tokens: length of a text, in the policy's tokens.
         count_tokens: length of a text; its words by default.
         seed: for source ``random``.
+        bank: verified successes of earlier groups of a task that are kept as further evidence (0: none). In the
+            sources of an item, an index past the group's own episodes names one of them, newest first.
     """
 
     name: ClassVar[str] = "replay"
@@ -79,22 +81,53 @@ class ReplayAnalyzer:
         max_tokens: int = MAX_TOKENS,
         count_tokens: Callable[[str], int] = lambda text: len(text.split()),
         seed: int = 0,
+        bank: int = 0,
     ) -> None:
         for kind, given, known in (("scope", scope, get_args(Scope)), ("guidance source", source, get_args(Choice))):
             if given not in known:
                 raise unknown_name(kind, given, known)
-        if max_items < 1 or max_tokens < 1:
-            raise InputError(f"max_items {max_items}, max_tokens {max_tokens}: give at least 1 of each")
+        if max_items < 1 or max_tokens < 1 or bank < 0:
+            raise InputError(
+                f"max_items {max_items}, max_tokens {max_tokens}, bank {bank}: give at least 1, 1 and 0 of them"
+            )
         self.env = env
         self.scope, self.reveal, self.source = scope, reveal, source
         self.max_items, self.max_tokens, self.count_tokens, self.seed = max_items, max_tokens, count_tokens, seed
+        self.bank = bank
+        self._past: dict[str, list[Episode]] = {}
         self._cache: OrderedDict[tuple[str, ...], list[tuple[int, Rule]]] = OrderedDict()
 
     def guide(self, group: Group) -> list[Guidance | None]:
-        """Guidance of each episode from the other verified successes of the group."""
-        won = successes(group)
-        evidence = {} if self.source == "generic" else {index: self._evidence(group, index) for index in won}
-        return [self._guide(group, target, evidence) for target in range(len(group.episodes))]
+        """Guidance of each episode from the other verified successes of the group, and from the bank."""
+        known = replace(group, episodes=[*group.episodes, *self._past.get(group.task_id, [])])
+        won = successes(known)
+        evidence = {} if self.source == "generic" else {index: self._evidence(known, index) for index in won}
+        guidance: list[Guidance | None] = [
+            self._guide(known, target, evidence) for target in range(len(group.episodes))
+        ]
+        if self.bank:
+            self._remember(known)
+        return guidance
+
+    def _remember(self, known: Group) -> None:
+        """Keep the newest successes of a task, no action sequence twice, without their tokens."""
+        distinct = {
+            tuple(known.episodes[index].actions): known.episodes[index] for index in reversed(successes(known))
+        }
+        newest = list(reversed(distinct.values()))[: self.bank]
+        if newest:
+            self._past[known.task_id] = [
+                replace(episode, turns=[_without_tokens(turn) for turn in episode.turns], guidance=None)
+                for episode in newest
+            ]
+
+    def bank_state(self) -> dict[str, list[str]]:
+        """The bank as a JSON object, for a checkpoint: task id -> episodes, each as one line of JSON."""
+        return {task: [episode.to_json() for episode in past] for task, past in self._past.items()}
+
+    def load_bank(self, state: dict[str, list[str]]) -> None:
+        """Take up the bank that :meth:`bank_state` gave."""
+        self._past = {task: [Episode.from_json(line) for line in lines] for task, lines in state.items()}
 
     def _guide(self, group: Group, target: int, evidence: dict[int, list[Evidence]]) -> Guidance:
         episode = group.episodes[target]
@@ -201,6 +234,10 @@ class ReplayAnalyzer:
             self.count_tokens,
             self.max_tokens,
         )
+
+
+def _without_tokens(turn: Turn) -> Turn:
+    return replace(turn, prompt_ids=[], response_ids=[], logprobs=[])
 
 
 def _met(episode: Episode) -> list[str]:
