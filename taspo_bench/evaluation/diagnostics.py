@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import stats
@@ -18,7 +18,7 @@ from scipy import stats
 from taspo_bench.api import TextEnv
 from taspo_bench.credit import Array, Credit, CreditScheme, Scorer, is_equal
 from taspo_bench.episode import Episode, Group, Guidance
-from taspo_bench.errors import InputError
+from taspo_bench.errors import DataError, InputError
 from taspo_bench.evaluation.statistics import CONFIDENCE, Estimate
 from taspo_bench.taspo.guidance import observed_after
 from taspo_bench.taspo.oracle_credit import OracleCredit, progress
@@ -98,6 +98,33 @@ def true_values(episode: Episode, remaining: Array, chance: Array | None = None)
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
+
+
+class StoredCredit:
+    """The credit that a run gave its own episodes, as stored with them: exact, and no policy is needed for it."""
+
+    uses_guidance: ClassVar[bool] = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def credit(self, group: Group, scorer: Scorer) -> list[Credit]:
+        """Credit of the episodes of a group that was trained on; :class:`InputError` if it was not."""
+        if any(episode.advantage is None for episode in group.episodes):
+            raise InputError(f"task {group.task_id}: its episodes hold no credit; give stored training episodes")
+        return [Credit(list(episode.credit), float(episode.advantage or 0.0)) for episode in group.episodes]
+
+
+def stored_groups(episodes: Sequence[Episode], group_size: int, update: int = 0) -> list[Group]:
+    """The groups of one update's stored episodes (``group_size`` of a task, one after the other), with guidance."""
+    groups = []
+    for first in range(0, len(episodes), group_size):
+        members = list(episodes[first : first + group_size])
+        if len(members) < group_size or len({episode.task_id for episode in members}) > 1:
+            raise DataError(f"episodes {first} to {first + group_size - 1} are no group of {group_size} of one task")
+        guidance = [episode.guidance for episode in members]
+        groups.append(Group(members[0].task_id, members, guidance if any(guidance) else [], update))
+    return groups
 
 
 def chance_of_success(env: TextEnv, episode: Episode, play_on: PlayOn, tries: int) -> Array:

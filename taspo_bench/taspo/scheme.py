@@ -11,7 +11,7 @@ from taspo_bench.taspo.weights import WeightRule, fallback_reason
 
 
 class TASPO:
-    """A~_t = A w_t for every response token of turn t.
+    """A w_t on every response token of turn t; w_t from how guidance shifts the likelihood of the executed action.
 
     The guidance of the group (made from other verified successes) shifts the likelihood of the sampled tokens; the
     mean shift of each executed action, centred in its trajectory and oriented by the sign of A, is its weight.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,16 @@ from taspo_baselines.grpo import GRPO
 from taspo_bench.api import TextEnv
 from taspo_bench.credit import Array, Credit
 from taspo_bench.episode import Episode, Group, Guidance
-from taspo_bench.errors import InputError
-from taspo_bench.evaluation.diagnostics import Diagnosis, chance_of_success, figures_of_seed, spearman, true_values
+from taspo_bench.errors import DataError, InputError
+from taspo_bench.evaluation.diagnostics import (
+    Diagnosis,
+    StoredCredit,
+    chance_of_success,
+    figures_of_seed,
+    spearman,
+    stored_groups,
+    true_values,
+)
 from taspo_bench.evaluation.diagnostics_report import diagnosis_plot, diagnosis_table, ranking_line
 from taspo_bench.evaluation.plot_style import save
 from taspo_bench.evaluation.table_formats import to_markdown
@@ -112,6 +121,32 @@ def test_schemes_share_one_privileged_pass_a_group() -> None:
     simulator = Simulator()
     figures_of_seed([group()], {"a": TASPO(), "b": TASPO(eps=0.2)}, simulator)
     assert simulator.passes == 1
+
+
+def test_stored_credit_is_diagnosed_as_the_scheme_that_gave_it() -> None:
+    trained = group()
+    for episode, guidance, credit in zip(
+        trained.episodes, trained.guidance, TASPO().credit(trained, Simulator()), strict=True
+    ):
+        episode.credit, episode.advantage = credit.per_turn().tolist(), credit.advantage
+        episode.guidance = guidance
+    stored = [Episode.from_json(episode.to_json()) for episode in trained.episodes]
+    groups = stored_groups(stored, 3)
+    assert groups[0].guidance == trained.guidance
+    figures = figures_of_seed(groups, {"stored": StoredCredit("taspo"), "taspo": TASPO()}, Simulator())
+    assert asdict(figures["stored"]) == pytest.approx(asdict(figures["taspo"]), nan_ok=True)
+
+
+def test_episodes_without_credit_are_refused_by_name() -> None:
+    with pytest.raises(InputError, match="task key-2: its episodes hold no credit"):
+        figures_of_seed([group()], {"stored": StoredCredit("taspo")}, Simulator())
+
+
+def test_episodes_that_are_no_whole_group_are_refused() -> None:
+    with pytest.raises(DataError, match="no group of 2"):
+        stored_groups([play(WON), play(LOST), play(LOST)], 2)
+    with pytest.raises(DataError, match="of one task"):
+        stored_groups([play(WON), play(LOST, task_id="key-3")], 2)
 
 
 def test_groups_with_equal_returns_alone_cannot_be_diagnosed() -> None:
