@@ -6,10 +6,12 @@ paragraphs from ``$TASPO_DATA`` (default ``../shared/data``).
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from pathlib import Path
 from taspo_envs.searchqa.bm25 import Bm25Index, terms
 from taspo_envs.searchqa.questions import Passage, Question
 from taspo_envs.searchqa.readers import read_questions
+from taspo_envs.searchqa.store import open_store, prepare, retriever_files
 
 HOTPOT = "hotpotqa_dev500_ircot.jsonl"
 MILLION = 1_000_000
@@ -83,62 +86,61 @@ def _measure(
 
 
 def million() -> None:
-    """Index generated passages in a process of its own, then search them from several processes at once."""
+    """Import generated passages in a process of its own, then search them from several processes at once."""
     with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "TASPO_CACHE": folder}
         builder = subprocess.run(
-            [sys.executable, __file__, "--build", folder], check=True, capture_output=True, text=True
+            [sys.executable, __file__, "--build", folder], check=True, capture_output=True, text=True, env=environment
         )
         print(builder.stdout, end="")
-        size = sum(file.stat().st_size for file in Path(folder).iterdir())
         with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
             results = pool.map(_search_million, [(folder, seed) for seed in range(PROCESSES)], chunksize=1)
     middle = statistics.median(seconds for part, _, _ in results for seconds in part)
     own = ", ".join(f"{private:.0f}" for _, private, _ in results)
-    shared = ", ".join(f"{mapped:.0f}" for _, _, mapped in results)
+    mapped = ", ".join(f"{files:.0f}" for _, _, files in results)
     print(f"searchqa: search among {MILLION} passages: median {middle * 1e3:.1f} ms, {PROCESSES} processes at once")
-    print(f"searchqa: {size / 2**20:.0f} MiB of index; memory per process: own {own} MiB, shared {shared} MiB")
+    print(f"searchqa: memory of each process: own {own} MiB, files mapped by all {mapped} MiB")
 
 
-def passage_texts(count: int, seed: int = 0) -> list[str]:
-    """Sentences of invented words, the common ones as common as Zipf's law has it: about 40 words a passage."""
+def write_corpus(path: Path, count: int, seed: int = 0) -> None:
+    """Passages of 40 invented words, the common ones as common as Zipf's law has it."""
     rng = random.Random(seed)
     vocabulary = [f"{rng.choice('bdfgklmnprtvz')}{rng.choice('aeiou')}{number:x}" for number in range(200_000)]
-    weights = [1 / (rank + 10) for rank in range(len(vocabulary))]
-    words = iter(rng.choices(vocabulary, weights, k=40 * count))
-    return [" ".join(next(words) for _ in range(40)) for _ in range(count)]
+    totals = list(itertools.accumulate(1 / (rank + 10) for rank in range(len(vocabulary))))
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            words = rng.choices(vocabulary, cum_weights=totals, k=40)
+            file.write(json.dumps({"id": number, "contents": f"{words[0]} {number}\n{' '.join(words)}"}) + "\n")
 
 
 def build(folder: Path) -> None:
-    """Build and save the index of a million passages, and print how long that took and the peak memory."""
-    import resource
-
-    texts = passage_texts(MILLION)
-    (folder / "queries.json").write_text(json.dumps([" ".join(text.split()[:6]) for text in texts[:2000]]))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """Import a million passages, and print how long that took, the size on disk and the peak memory."""
+    corpus = folder / "corpus.jsonl"
+    write_corpus(corpus, MILLION)
     start = time.perf_counter()
-    Bm25Index.build(texts).save(folder)
+    store = prepare([corpus], source="generated")
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"searchqa: index of {MILLION} passages built and saved in {seconds:.0f} s")
-    print(f"searchqa: peak memory {peak / 2**20:.1f} GiB, {before / 2**20:.1f} GiB of it the passages' texts")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    size = sum(file.stat().st_size for file in store.folder.iterdir()) / 2**20
+    print(f"searchqa: {store.passages} passages imported in {seconds:.0f} s, peak memory {peak:.1f} GiB")
+    print(f"searchqa: {size:.0f} MiB on disk, passages and index")
+    (folder / "store").write_text(str(store.folder))
 
 
 def _search_million(job: tuple[str, int]) -> tuple[list[float], float, float]:
-    """Seconds of each of 100 searches, and MiB of private and of shared memory afterwards."""
-    folder, seed = Path(job[0]), job[1]
-    index = Bm25Index.open(folder)
-    queries = random.Random(seed).sample(json.loads((folder / "queries.json").read_text()), 100)
+    """Seconds of each of 100 searches, and MiB of the process's own and of mapped memory afterwards."""
+    folder, rng = Path(job[0]), random.Random(job[1])
+    index, passages = retriever_files(open_store(Path((folder / "store").read_text())))
     seconds = []
-    for query in queries:
+    for _ in range(100):
+        query = " ".join(passages[rng.randrange(len(passages))].text.split()[:6])
         start = time.perf_counter()
-        index.top(query, 3)
+        found = [passages[row] for row in index.top(query, 3)[0]]
         seconds.append(time.perf_counter() - start)
-    rollup = dict(
-        line.split(":") for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:] if ":" in line
-    )
-    kib = {name: int(value.split()[0]) for name, value in rollup.items()}
-    private = kib["Private_Clean"] + kib["Private_Dirty"]
-    return seconds, private / 1024, (kib["Rss"] - private) / 1024
+        assert found
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
+    kib = {name: int(value.split()[0]) for name, value in (line.split(":") for line in lines)}
+    return seconds, kib["Anonymous"] / 1024, (kib["Rss"] - kib["Anonymous"]) / 1024
 
 
 if __name__ == "__main__":

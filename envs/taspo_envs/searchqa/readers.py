@@ -152,7 +152,7 @@ def _string(record: Record, key: str, place: str, *, empty: bool = False) -> str
 
 
 def _list(record: Record, key: str, place: str) -> list[Any]:
-    value = record[key]
+    value = record.get(key)
     if not isinstance(value, list):
         raise DataError(f"{place}: {key!r} must be a list, found {type(value).__name__}")
     return value
