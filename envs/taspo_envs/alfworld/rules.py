@@ -17,8 +17,8 @@ from taspo_bench.api import Rule, TextEnv
 from taspo_envs.alfworld.generator import STATIONS, WORDINGS
 
 STATES = {"clean": "clean", "heat": "hot", "cool": "cool"}
-TWINS = 6
-"""Numbers under which another object of the wanted type is looked out for."""
+MOST_OF_A_TYPE = 7
+"""Most objects of a wanted type in one room (official games have up to 7)."""
 _ACTION = re.compile(
     r"(?P<go>go) to (?P<p0>.+)|(?P<open>open) (?P<p1>.+)|(?P<take>take) (?P<o0>.+) from (?P<p2>.+)"
     r"|(?P<put>put (?P<o1>.+?) (?:in/on|in|on)|move (?P<o2>.+) to) (?P<p3>.+)"
@@ -99,7 +99,7 @@ class _Reader:
     def __init__(self, request: Request, turns: Sequence[Turn], seen: Sequence[str]) -> None:
         self.request = request
         self.turns = turns
-        self.wanted = [name for name in seen if _type(name) == request.obj]
+        self.wanted = _numbered(request.obj)
         self.targets = [name for name in seen if _type(name) == request.recep]
         self.stations = [name for name in seen if _type(name) == STATIONS.get(request.family, "").lower()]
         self.taken = self._first(turn for turn in turns if turn.verb == "take")
@@ -157,7 +157,10 @@ class _Reader:
     # --- rules by what they are about ----------------------------------------------------------------
 
     def _approach(self, turn: Turn, purpose: Turn | None) -> list[Rule]:
-        """Rules for going to a place, or opening it, to do something there."""
+        """Rules for going to a place, or opening it, to do something there.
+
+        With an object in hand, the others of its type go the same way.
+        """
         if purpose is None or (purpose.place and purpose.place != turn.place):
             return []
         if purpose.verb == "take":
@@ -172,14 +175,13 @@ class _Reader:
         away = (f"held is {state}", *map(_at, self.stations))
         return [
             _rule(turn, f"{thing} in hand, not {state}: {turn.action}", (f"holding {thing}",), unless=away)
-            for thing in self._likes_of(purpose.thing)
+            for thing in self.wanted
         ]
 
     def _fetch(self, turn: Turn, thing: str) -> Rule:
         """Towards an object that was seen there and not moved since; not away from another that would do."""
         done = [name for name, put in self.placed.items() if put.step < turn.step]
-        others = [f"here: {self.request.obj} {number}" for number in range(1, TWINS + 1)]
-        unless = [line for line in others if line.removeprefix("here: ") not in done]
+        unless = [f"here: {other}" for other in self.wanted if other not in done]
         when = ["holding nothing"]
         if turn.verb == "go":
             unless.append(_at(turn.place))
@@ -207,7 +209,7 @@ class _Reader:
     def _deliver(self, turn: Turn, put: Turn) -> list[Rule]:
         """Towards the target. Any target will do, until the first of two objects has been put into one."""
         found = []
-        for thing in self._likes_of(put.thing):
+        for thing in self.wanted:
             words, when = self._in_hand(thing)
             stale = self._twin_elsewhere(put, thing)
             if turn.verb == "open":
@@ -228,7 +230,7 @@ class _Reader:
         return _rule(turn, f"{words}: {turn.action}", when, stale=self._twin_elsewhere(turn, turn.thing))
 
     def _to_lamp(self, turn: Turn, lamp: str) -> Rule:
-        lamps = [f"here: {_type(lamp)} {number}" for number in range(1, TWINS + 1)]
+        lamps = [f"here: {other}" for other in _numbered(_type(lamp))]
         text = f"{turn.held} in hand, {lamp} at {turn.place}: {turn.action}"
         return _rule(turn, text, (f"holding {turn.held}",), needs=(lamp,), unless=(_at(turn.place), *lamps))
 
@@ -245,18 +247,13 @@ class _Reader:
         state = STATES[self.request.family]
         return f"{thing} in hand, {state}", [f"holding {thing}", f"held is {state}"]
 
-    def _likes_of(self, thing: str) -> list[str]:
-        """The object itself, and the others of its type that the success showed: they go the same way."""
-        return list(dict.fromkeys([thing, *self.wanted]))
-
     def _twin_elsewhere(self, put: Turn, thing: str) -> tuple[str, ...]:
         """What is printed when another object of the type is put into another target: there its twin must go too."""
         if self.request.family != "two":
             return ()
-        twins = [f"{self.request.obj} {number}" for number in range(1, TWINS + 1)]
         return tuple(
             put.feedback.replace(put.thing, twin).replace(put.place, place)
-            for twin in twins
+            for twin in self.wanted
             for place in self.targets
             if twin != thing and place != put.place
         )
@@ -290,6 +287,10 @@ def _quote(turn: Turn) -> str:
 
 def _type(name: str) -> str:
     return name.rpartition(" ")[0]
+
+
+def _numbered(type_: str) -> list[str]:
+    return [f"{type_} {number}" for number in range(1, MOST_OF_A_TYPE + 1)]
 
 
 def _at(place: str) -> str:
