@@ -1,0 +1,135 @@
+"""What write_summary leaves in a run folder, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from run_builder import build_run, dump
+
+from taspo_bench.errors import DataError
+from taspo_bench.evaluation.publish import write_summary
+
+PLOTS = {"credit", "gain", "generalization", "learning_curves", "profiles", "wall_clock"}
+SUMMARIES = [f"summary.{kind}" for kind in ("json", "csv", "md", "tex")]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = build_run(tmp_path_factory.mktemp("publish") / "run", n=20, failed=[("taspo", "webshop", 1)])
+    write_summary(path)
+    return path
+
+
+def small(path: Path) -> Path:
+    return build_run(path, methods=["taspo"], envs=["alfworld"], seeds=[0], n=6, updates=3)
+
+
+def test_every_promised_file_is_there_and_no_temporary_one(run: Path) -> None:
+    assert {path.name for path in run.iterdir()} == {"cells", "config.json", "plots", "report.html", *SUMMARIES}
+    assert {path.name for path in (run / "plots").iterdir()} == {
+        f"{name}.{k}" for name in PLOTS for k in ("png", "svg")
+    }
+
+
+def test_plots_are_valid_images(run: Path) -> None:
+    for path in (run / "plots").iterdir():
+        if path.suffix == ".svg":
+            assert ElementTree.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+        else:
+            assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_equal_results_give_equal_bytes_wherever_they_lie_and_however_long_they_took(
+    run: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "elsewhere"
+    shutil.copytree(run, other)
+    for name in SUMMARIES:
+        (other / name).unlink()
+    for path in other.glob("cells/*/*/*/metrics.jsonl"):
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        slow = [{**record, "seconds": {"rollout": 99.0}} for record in records]
+        path.write_text("".join(json.dumps(record) + "\n" for record in slow))
+    write_summary(other)
+    for name in SUMMARIES:
+        assert (other / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_writing_twice_changes_nothing(run: Path) -> None:
+    before = {path: path.read_bytes() for path in [*run.glob("*.*"), *run.glob("plots/*")]}
+    write_summary(run)
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_summary_json_holds_the_averaging_rule_and_every_cell(run: Path) -> None:
+    record = json.loads((run / "summary.json").read_text())
+    assert (record["schema"], len(record["cells"]), record["baseline"]) == (1, 27, "grpo")
+    assert "arithmetic mean" in record["averaging"]
+
+
+def test_a_run_of_one_method_one_benchmark_one_seed_is_published(tmp_path: Path) -> None:
+    path = small(tmp_path / "run")
+    summary = write_summary(path)
+    assert (summary.gains, summary.failed) == ((), ())
+    assert "Success (%)" in (path / "summary.md").read_text()
+
+
+def test_a_run_in_which_everything_failed_is_published_as_failed(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    build_run(path, methods=["taspo"], envs=["alfworld"], seeds=[0], failed=[("taspo", "alfworld", 0)])
+    shutil.rmtree(path / "cells/warm_start")
+    summary = write_summary(path)
+    assert len(summary.failed) == 1
+    assert "1 of 1 runs have no result" in (path / "report.html").read_text()
+
+
+def test_runs_without_training_logs_or_episodes_are_published(tmp_path: Path) -> None:
+    path = small(tmp_path / "run")
+    for cell in path.glob("cells/*/*/*"):
+        shutil.rmtree(cell / "episodes")
+        (cell / "metrics.jsonl").unlink(missing_ok=True)
+    write_summary(path)
+    assert {plot.stem for plot in (path / "plots").iterdir()} == {"generalization", "profiles"}
+
+
+def test_a_metrics_line_cut_short_by_a_kill_is_left_out(tmp_path: Path) -> None:
+    path = small(tmp_path / "run")
+    with (path / "cells/taspo/alfworld/seed-0/metrics.jsonl").open("a") as file:
+        file.write('{"update": 4, "succ')
+    write_summary(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("config.json", None, "no config.json in it; give the folder"),
+        ("config.json", "[1]", "a JSON object was expected"),
+        ("cells/taspo/alfworld/seed-0/eval.json", '{"schema": 1, "spl', "not JSON"),
+        ("cells/taspo/alfworld/seed-0/eval.json", '{"schema": 7}', "schema 7; this version reads schema 1"),
+        ("cells/taspo/alfworld/seed-0/eval.json", '{"schema": 1}', "not an evaluation record"),
+        ("cells/taspo/alfworld/seed-0/metrics.jsonl", '{"upd\n', "not JSON"),
+    ],
+)
+def test_a_broken_file_is_named_in_one_line(tmp_path: Path, file: str, text: str | None, message: str) -> None:
+    path = small(tmp_path / "run")
+    if text is None:
+        (path / file).unlink()
+    else:
+        (path / file).write_text(text)
+    with pytest.raises(DataError, match=message) as caught:
+        write_summary(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_record_that_lost_a_task_is_refused(tmp_path: Path) -> None:
+    path = small(tmp_path / "run")
+    record = json.loads((path / "cells/taspo/alfworld/seed-0/eval.json").read_text())
+    record["splits"]["valid_seen"]["tasks"].popitem()
+    dump(path / "cells/taspo/alfworld/seed-0/eval.json", record)
+    with pytest.raises(DataError, match="says n = 6 and holds 5 tasks"):
+        write_summary(path)

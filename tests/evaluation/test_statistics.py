@@ -1,0 +1,178 @@
+"""Intervals, aggregates and tests: values from the field, and agreement with scipy, statsmodels and rliable."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from taspo_bench.evaluation import statistics
+from taspo_bench.evaluation.statistics import Array
+
+
+def scores(runs: int, strata: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).beta(2, 3, size=(runs, strata))
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "low", "high"),
+    [(120, 134, 0.832, 0.937), (134, 134, 0.972, 1), (0, 134, 0, 0.028), (450, 500, 0.871, 0.923)],
+)
+def test_wilson_interval_of_known_counts(successes: int, n: int, low: float, high: float) -> None:
+    assert tuple(round(bound, 3) for bound in statistics.wilson(successes, n)) == (low, high)
+
+
+def test_wilson_bounds_are_exact_at_both_ends_and_without_tasks() -> None:
+    assert statistics.wilson(0, 134)[0] == 0.0
+    assert statistics.wilson(134, 134)[1] == 1.0
+    assert statistics.wilson(0, 0) == (0.0, 1.0)
+
+
+@given(st.integers(1, 400), st.data())
+def test_wilson_agrees_with_scipy(n: int, data: st.DataObject) -> None:
+    successes = data.draw(st.integers(0, n))
+    theirs = stats.binomtest(successes, n).proportion_ci(method="wilson")
+    assert statistics.wilson(successes, n) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
+
+
+def test_wilson_and_holm_agree_with_statsmodels() -> None:
+    proportion = pytest.importorskip("statsmodels.stats.proportion", reason="statsmodels is not installed")
+    multitest = pytest.importorskip("statsmodels.stats.multitest", reason="statsmodels is not installed")
+    for successes in range(0, 135, 9):
+        theirs = proportion.proportion_confint(successes, 134, method="wilson")
+        assert statistics.wilson(successes, 134) == pytest.approx(theirs, abs=1e-6)
+    p_values = [0.04, 0.001, 0.2, 0.011, 0.011, 0.9]
+    assert statistics.holm(p_values) == pytest.approx(multitest.multipletests(p_values, method="holm")[1], abs=1e-6)
+
+
+def test_holm_of_nothing_is_nothing() -> None:
+    assert statistics.holm([]) == []
+
+
+def test_aggregates_agree_with_rliable() -> None:
+    metrics = pytest.importorskip("rliable.metrics", reason="rliable is not installed")
+    ours, theirs = scores(5, 7), scores(6, 7, seed=1)
+    assert float(statistics.iqm(ours.reshape(-1))) == pytest.approx(metrics.aggregate_iqm(ours), abs=1e-6)
+    assert float(statistics.mean(ours.reshape(-1))) == pytest.approx(metrics.aggregate_mean(ours), abs=1e-6)
+    expected = metrics.probability_of_improvement(ours, theirs)
+    assert statistics.probability_of_improvement(ours, theirs) == pytest.approx(expected, abs=1e-6)
+
+
+def test_stratified_intervals_agree_with_rliable_within_bootstrap_error() -> None:
+    metrics = pytest.importorskip("rliable.metrics", reason="rliable is not installed")
+    try:
+        from rliable import library
+    except Exception as error:  # arch, below it, breaks on import beside some versions of pandas
+        pytest.skip(f"rliable does not import here: {error}")
+    ours = scores(8, 6)
+    _, theirs = library.get_interval_estimates(
+        {"a": ours}, lambda x: np.array([metrics.aggregate_iqm(x)]), reps=4000, random_state=np.random.RandomState(0)
+    )
+    estimate = statistics.stratified_estimate(ours, statistics.iqm, np.random.default_rng(0), reps=4000)
+    width = estimate.high - estimate.low
+    assert (estimate.low, estimate.high) == pytest.approx(theirs["a"][:, 0], abs=0.06 * width)
+
+
+def test_bootstrap_of_the_mean_agrees_with_scipy_within_bootstrap_error() -> None:
+    values = scores(12, 1)
+    theirs = stats.bootstrap(
+        (values[:, 0],), np.mean, n_resamples=20000, method="percentile", rng=np.random.default_rng(0)
+    ).confidence_interval
+    estimate = statistics.stratified_estimate(values, statistics.mean, np.random.default_rng(0), reps=20000)
+    assert (estimate.low, estimate.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
+
+
+def test_bootstrap_draws_runs_within_each_stratum() -> None:
+    values = np.array([[1.0, 10.0, 100.0], [2.0, 20.0, 200.0]])
+    draws = statistics.stratified_draws(values, np.random.default_rng(0), reps=50)
+    for stratum in range(3):
+        assert set(np.unique(draws[:, :, stratum])) <= set(values[:, stratum])
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=25))
+def test_tasks_are_drawn_within_their_family(families: list[str]) -> None:
+    weights = statistics.task_weights(families, np.random.default_rng(0), reps=20)
+    for family in set(families):
+        members = [index for index, name in enumerate(families) if name == family]
+        assert (weights[:, members].sum(axis=1) == len(members)).all()
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=25))
+def test_macro_scale_turns_the_mean_over_tasks_into_the_mean_over_families(families: list[str]) -> None:
+    won = np.random.default_rng(len(families)).integers(0, 2, size=len(families)).astype(float)
+    shares = [np.mean([w for w, name in zip(won, families, strict=True) if name == f]) for f in sorted(set(families))]
+    assert float((won * statistics.macro_scale(families)).mean()) == pytest.approx(float(np.mean(shares)))
+
+
+def crossed(outcomes: Array) -> statistics.Estimate:
+    rng = np.random.default_rng(0)
+    weights = statistics.task_weights(["all"] * outcomes.shape[1], rng)
+    return statistics.crossed_estimate(outcomes, weights, rng.integers(len(outcomes), size=(4000, len(outcomes))))
+
+
+def test_a_single_run_of_wins_and_losses_gets_its_wilson_interval() -> None:
+    outcomes = np.array([[1.0] * 120 + [0.0] * 14])
+    estimate = crossed(outcomes)
+    assert (round(estimate.low, 3), round(estimate.high, 3)) == (0.832, 0.937)
+
+
+def test_runs_that_all_lose_do_not_get_an_empty_interval() -> None:
+    estimate = crossed(np.zeros((3, 134)))
+    assert (estimate.value, estimate.low, round(estimate.high, 3)) == (0.0, 0.0, 0.028)
+
+
+def test_crossed_interval_covers_the_truth_at_least_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(120):
+        difficulty = rng.beta(2, 2, size=60)
+        luck = rng.normal(0, 0.05, size=5)
+        outcomes = (rng.random((5, 60)) < np.clip(difficulty + luck[:, None], 0, 1)).astype(float)
+        estimate = crossed(outcomes)
+        covered += estimate.low <= 0.5 <= estimate.high
+    assert covered / 120 >= 0.92
+
+
+@given(st.lists(st.integers(-3, 3), max_size=9))
+def test_sign_flip_test_counts_every_sign_pattern(differences: list[int]) -> None:
+    sums = [
+        abs(sum(sign * value for sign, value in zip(signs, differences, strict=True)))
+        for signs in product((-1, 1), repeat=len(differences))
+    ]
+    expected = np.mean([total >= abs(sum(differences)) for total in sums])
+    assert statistics.sign_flip_test(differences) == pytest.approx(expected, abs=1e-9)
+
+
+def test_sign_flip_test_agrees_with_scipys_permutation_test() -> None:
+    differences = [2, -1, 0, 1, 3, 1, -2, 2, 1, 0, 3]
+    theirs = stats.permutation_test(
+        (differences,), np.sum, permutation_type="samples", n_resamples=math.inf, alternative="two-sided"
+    )
+    assert statistics.sign_flip_test(differences) == pytest.approx(theirs.pvalue, abs=1e-6)
+
+
+def test_sign_flip_test_of_single_runs_is_mcnemars_exact_test() -> None:
+    differences = [1] * 17 + [-1] * 6 + [0] * 80
+    assert statistics.sign_flip_test(differences) == pytest.approx(stats.binomtest(6, 23).pvalue, abs=1e-9)
+
+
+def test_sign_flip_test_is_exact_for_many_tasks() -> None:
+    assert statistics.sign_flip_test([0] * 1000) == 1.0
+    assert 0 < statistics.sign_flip_test([3] * 300 + [-3] * 100 + [1] * 100) < 1e-10
+
+
+def test_relative_gain_is_in_percent_and_undefined_over_zero() -> None:
+    gains = statistics.relative_gain(np.array([0.6, 0.2]), np.array([0.5, 0.0]))
+    assert gains[0] == pytest.approx(20.0)
+    assert np.isnan(gains[1])
+
+
+def test_probability_of_improvement_counts_a_tie_one_half() -> None:
+    assert statistics.probability_of_improvement(np.array([[1.0]]), np.array([[1.0]])) == 0.5
+    assert statistics.probability_of_improvement(np.array([[1.0], [0.0]]), np.array([[0.5]])) == 0.5
+    assert statistics.probability_of_improvement(np.array([[0.9]]), np.array([[0.5]])) == 1.0

@@ -1,0 +1,158 @@
+"""From cells to figures: failures, ties, gains, gaps, averages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from run_builder import build_run, dump
+
+from taspo_bench.errors import DataError
+from taspo_bench.evaluation.publish import compare
+from taspo_bench.evaluation.results import read_run
+from taspo_bench.evaluation.summary import Result, Summary, summarize
+
+
+def flat(chances: dict[str, float]):  # type: ignore[no-untyped-def]
+    return lambda method, env, kind, seed: chances[method]
+
+
+def result_of(summary: Summary, method: str, env: str, split: str = "valid_seen") -> Result:
+    (found,) = [r for r in summary.results if (r.method, r.env, r.split) == (method, env, split)]
+    return found
+
+
+def test_success_is_the_mean_over_seeds_of_the_share_won(tmp_path: Path) -> None:
+    run = read_run(build_run(tmp_path / "run", envs=["alfworld"], n=12))
+    result = result_of(summarize(run.cells), "taspo", "alfworld")
+    shares = [cell.splits["valid_seen"]["success"] for cell in run.cells if cell.method == "taspo"]
+    assert result.per_seed == pytest.approx(shares)
+    assert result.success.value == pytest.approx(sum(shares) / 3)
+    assert result.success.low <= result.success.value <= result.success.high
+
+
+@pytest.mark.parametrize("how", ["failed", "unfinished", "never begun"])
+def test_a_cell_without_a_result_counts_as_zero_in_every_figure(tmp_path: Path, how: str) -> None:
+    path = build_run(tmp_path / "run", envs=["alfworld"], n=12, skill=flat({"warm_start": 0, "grpo": 1, "taspo": 1}))
+    cell = path / "cells/taspo/alfworld/seed-1"
+    if how == "failed":
+        dump(cell / "failed.json", {"error": "RunError: out of luck"})
+    elif how == "unfinished":
+        (cell / "eval.json").unlink()
+    else:
+        cell.rename(tmp_path / "gone")
+    summary = summarize(read_run(path).cells)
+    result = result_of(summary, "taspo", "alfworld")
+    assert (result.success.value, result.failed, result.per_seed) == (pytest.approx(2 / 3), (1,), (1.0, 0.0, 1.0))
+    (gain, _) = summary.gains
+    assert gain.relative is not None
+    assert gain.relative.value == pytest.approx(-100 / 3)
+    (row,) = [row for row in summary.aggregates if (row.method, row.kind) == ("taspo", "seen")]
+    assert row.mean.value == pytest.approx(2 / 3)
+    (failure,) = summary.failed
+    assert (failure.method, failure.env, failure.seed) == ("taspo", "alfworld", 1)
+    assert failure.error == ("RunError: out of luck" if how == "failed" else "not finished")
+
+
+def test_an_environment_that_no_cell_finished_still_counts_in_the_average(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    lost = [(method, "webshop", 0) for method in ("warm_start", "taspo")]
+    skill = flat({"warm_start": 0, "taspo": 1})
+    build_run(path, methods=["taspo"], envs=["alfworld", "webshop"], seeds=[0], n=6, failed=lost, skill=skill)
+    summary = summarize(read_run(path).cells)
+    assert result_of(summary, "taspo", "webshop").n == 0
+    assert [row.mean.value for row in summary.aggregates] == [0.5, 0.5]
+
+
+def test_methods_that_cannot_be_told_apart_are_tied_and_clear_losers_are_not(tmp_path: Path) -> None:
+    skill = flat({"warm_start": 0.1, "grpo": 0.1, "taspo": 0.80, "a_rival": 0.79})
+    path = build_run(tmp_path / "run", methods=["grpo", "taspo", "a_rival"], envs=["alfworld"], skill=skill)
+    marks = {r.method: (r.best, r.tied) for r in summarize(read_run(path).cells).results if r.kind == "seen"}
+    assert marks["grpo"] == (False, False)
+    assert sorted([marks["taspo"], marks["a_rival"]]) == [(False, True), (True, True)]
+
+
+def test_gain_over_the_baseline_is_relative_per_benchmark_and_averaged_over_benchmarks(tmp_path: Path) -> None:
+    run = read_run(build_run(tmp_path / "run", envs=["alfworld", "webshop"], n=30))
+    summary = summarize(run.cells)
+    expected = []
+    for env in ("alfworld", "webshop"):
+        ours, base = (result_of(summary, method, env).success.value for method in ("taspo", "grpo"))
+        expected.append(100 * (ours - base) / base)
+    gains = [gain.relative.value for gain in summary.gains if gain.kind == "seen" and gain.relative]
+    (average,) = [row.relative for row in summary.aggregates if (row.method, row.kind) == ("taspo", "seen")]
+    assert gains == pytest.approx(expected)
+    assert average is not None
+    assert average.value == pytest.approx(sum(expected) / 2)
+    assert "arithmetic mean" in summary.to_json()["averaging"]
+
+
+def test_no_gain_is_claimed_over_a_baseline_that_never_wins(tmp_path: Path) -> None:
+    path = build_run(tmp_path / "run", envs=["alfworld"], n=12, skill=flat({"warm_start": 0, "grpo": 0, "taspo": 1}))
+    summary = summarize(read_run(path).cells)
+    assert [gain.relative for gain in summary.gains] == [None, None]
+    assert [gain.difference.value for gain in summary.gains] == [1.0, 1.0]
+
+
+def test_without_the_baseline_there_are_no_gains(tmp_path: Path) -> None:
+    summary = summarize(read_run(build_run(tmp_path / "run", methods=["taspo"], n=6)).cells)
+    assert (summary.baseline, summary.gains) == (None, ())
+
+
+def test_gap_is_seen_minus_unseen_of_the_same_runs(tmp_path: Path) -> None:
+    path = build_run(
+        tmp_path / "run", methods=["taspo"], envs=["alfworld"], skill=lambda m, e, kind, s: float(kind == "seen")
+    )
+    (gap,) = summarize(read_run(path).cells).gaps
+    assert (gap.gap.value, gap.gap.low, gap.gap.high) == (1.0, 1.0, 1.0)
+
+
+def test_a_figure_does_not_depend_on_what_else_stands_in_the_run(tmp_path: Path) -> None:
+    alone = build_run(tmp_path / "alone", methods=["taspo"], envs=["webshop"], n=20)
+    among = build_run(tmp_path / "among", methods=["grpo", "random_weights", "taspo"], n=20)
+    first, second = (result_of(summarize(read_run(path).cells), "taspo", "webshop") for path in (alone, among))
+    assert (first.success, first.iqm, first.score) == (second.success, second.iqm, second.score)
+
+
+def test_warm_start_cells_are_the_policy_before_training_and_no_method(tmp_path: Path) -> None:
+    summary = summarize(read_run(build_run(tmp_path / "run", methods=["taspo"], envs=["alfworld"], n=10)).cells)
+    assert summary.methods == ("taspo",)
+    assert {(r.method, r.seeds) for r in summary.warm_start} == {("warm_start", (0, 1, 2))}
+
+
+def test_a_scheme_given_as_a_file_is_found_under_its_name(tmp_path: Path) -> None:
+    path = build_run(tmp_path / "run", methods=["mine"], envs=["alfworld"], seeds=[0], n=6)
+    config = json.loads((path / "config.json").read_text())
+    dump(path / "config.json", {**config, "methods": ["schemes/mine.py:Mine"]})
+    cell = path / "cells/mine/alfworld/seed-0/config.json"
+    dump(cell, {**json.loads(cell.read_text()), "method": "schemes/mine.py:Mine"})
+    summary = summarize(read_run(path).cells)
+    assert (summary.methods, summary.failed) == (("mine",), ())
+
+
+def test_comparing_runs_names_a_method_that_stands_in_both(tmp_path: Path) -> None:
+    first = build_run(tmp_path / "first", envs=["alfworld"], n=10)
+    second = build_run(tmp_path / "second", methods=["taspo"], envs=["alfworld"], n=10)
+    assert compare([first, second]).methods == ("grpo", "taspo (first)", "taspo (second)")
+
+
+def test_comparing_runs_of_one_folder_name_names_them_by_path(tmp_path: Path) -> None:
+    paths = [build_run(tmp_path / place / "run", methods=["taspo"], envs=["alfworld"], n=6) for place in "ab"]
+    assert compare(paths).methods == tuple(f"taspo ({path})" for path in paths)
+
+
+def test_comparing_runs_on_other_tasks_is_refused(tmp_path: Path) -> None:
+    first = build_run(tmp_path / "first", envs=["alfworld"], n=10)
+    second = build_run(tmp_path / "second", envs=["alfworld"], n=12)
+    with pytest.raises(DataError, match="compare runs of one preset and one data version"):
+        compare([first, second])
+
+
+def test_comparing_runs_on_other_data_is_refused(tmp_path: Path) -> None:
+    first, second = (build_run(tmp_path / name, envs=["alfworld"], seeds=[0], n=6) for name in ("a", "b"))
+    for path in second.glob("cells/*/*/*/eval.json"):
+        record = json.loads(path.read_text())
+        dump(path, {**record, "data_stamp": {**record["data_stamp"], "sha256": "cd" * 32}})
+    with pytest.raises(DataError, match="other data of alfworld"):
+        compare([first, second])

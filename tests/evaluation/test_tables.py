@@ -1,0 +1,120 @@
+"""The tables and their formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from rich.console import Console
+from run_builder import build_run
+
+from taspo_bench.evaluation.breakdowns import result_records
+from taspo_bench.evaluation.reference import PAPER
+from taspo_bench.evaluation.results import read_run
+from taspo_bench.evaluation.summary import Summary, summarize
+from taspo_bench.evaluation.table import Entry, Table
+from taspo_bench.evaluation.table_formats import terminal_table, to_csv, to_latex, to_markdown
+from taspo_bench.evaluation.tables import all_tables, success_table
+
+MARKS = Table(
+    "marks",
+    "A & B_c (%)",
+    "50 % of $1",
+    ("method", "x|y"),
+    (
+        (Entry("a_b"), Entry("9.0 [8.0, 9.5]", best=True)),
+        (Entry("c|d"), Entry("8.9 [7.0, 9.5]", tied=True, failed=True)),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    path = tmp_path_factory.mktemp("tables") / "run"
+    build_run(path, methods=["grpo", "taspo"], n=24, failed=[("taspo", "webshop", 1)])
+    return summarize(read_run(path).cells)
+
+
+def printed(summary: Summary, width: int) -> str:
+    console = Console(width=width, file=io.StringIO())
+    console.print(terminal_table(summary))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_markdown_sets_the_best_in_bold_and_marks_ties_and_failures() -> None:
+    text = to_markdown(MARKS)
+    assert r"| a\_b | **9.0 [8.0, 9.5]** |" in text
+    assert r"| c\|d | 8.9 [7.0, 9.5]†‡ |" in text
+
+
+def test_latex_uses_booktabs_and_escapes_every_special_character() -> None:
+    text = to_latex(MARKS)
+    for part in (r"\toprule", r"\midrule", r"\bottomrule", r"A \& B\_c (\%)", r"50 \% of \$1", r"\textbf{9.0}"):
+        assert part in text
+    assert r"8.9\textsuperscript{\dag}\textsuperscript{\ddag}" in text
+    assert text.count("{") == text.count("}")
+
+
+def test_every_table_is_rectangular_and_can_be_written_in_every_format(summary: Summary) -> None:
+    for table in all_tables(summary, paper=True):
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+        assert to_markdown(table).count("\n| ") == len(table.rows) + 2
+        body = to_latex(table).split(r"\midrule")[1].split(r"\bottomrule")[0]
+        assert body.count(r"\\" + "\n") == len(table.rows)
+
+
+def test_families_name_both_averages(summary: Summary) -> None:
+    families = [table for table in all_tables(summary) if table.name.startswith("families ")]
+    assert len(families) == 6
+    for table in families:
+        assert table.columns[1:3] == ("micro", "macro")
+
+
+def test_failed_runs_are_marked_where_they_count_and_listed_as_zero(summary: Summary) -> None:
+    tables = {table.name: table for table in all_tables(summary)}
+    place = tables["success"].columns.index("webshop seen")
+    (row,) = [row for row in tables["success"].rows if row[0].text == "taspo"]
+    assert row[place].failed
+    (row,) = [row for row in tables["runs"].rows if row[3].text.startswith("failed")]
+    assert [entry.text for entry in row] == [
+        "taspo",
+        "webshop",
+        "1",
+        "failed: RunError: loss is <not> finite at update 7",
+        "0.0",
+        "0.0",
+    ]
+
+
+def test_paper_rows_stand_in_the_main_table_only_on_request_and_are_never_ranked(summary: Summary) -> None:
+    assert not any("(paper)" in row[0].text for row in success_table(summary).rows)
+    rows = [row for row in success_table(summary, paper=True).rows if "(paper)" in row[0].text]
+    assert len(rows) == len(PAPER) == 9
+    assert [entry.text for entry in rows[4][:7]] == [
+        "TASPO, Qwen2.5-3B-Instruct (paper)",
+        "86.2",
+        "-",
+        "46.4",
+        "-",
+        "78.1",
+        "-",
+    ]
+    assert not any(entry.best or entry.tied for row in rows for entry in row)
+
+
+def test_csv_holds_one_row_per_method_split_and_seed_at_full_precision(summary: Summary) -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv(*result_records(summary.results)))))
+    assert len(rows) == 2 * 3 * 2 * (1 + 3)
+    row = next(row for row in rows if (row["method"], row["env"], row["seed"]) == ("taspo", "alfworld", "all"))
+    result = next(result for result in summary.results if (result.method, result.env) == ("taspo", "alfworld"))
+    assert float(row["success"]) == result.success.value
+    assert {row["status"] for row in rows if row["seed"] == "1" and row["method"] == "taspo"} == {"done", "failed"}
+
+
+def test_the_terminal_table_fits_eighty_columns_with_nothing_cut(summary: Summary) -> None:
+    text = printed(summary, 80)
+    assert "…" not in text
+    for word in ("grpo", "taspo", "alfworld seen", "webshop unseen", "mean unseen"):
+        assert word in text
