@@ -123,7 +123,7 @@ class TextEnv(gym.Env[str, str], abc.ABC):
         render_mode: ``ansi`` or None.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
     name: ClassVar[str]
     """Short name on the command line, such as ``alfworld``."""
     default_max_steps: ClassVar[int]
