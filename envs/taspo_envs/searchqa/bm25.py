@@ -1,19 +1,19 @@
 """BM25 over passages: built by bm25s, kept in memory or memory-mapped from disk, the same ranking everywhere.
 
-The index is a sparse matrix of term weights by column. Files of one index are shared by every process that opens it.
+The index is a sparse matrix with a row per passage and a column per term. A column is found by a 64-bit hash of its
+term in a sorted table, so that a process that opens an index on disk holds nothing of it in memory of its own.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import bm25s
 import numpy as np
@@ -42,15 +42,24 @@ def terms(text: str) -> list[str]:
     return [_stem(word) for word in _WORD.findall(text.lower()) if word not in STOP_WORDS]
 
 
+def _keys(words: Iterable[str]) -> NDArray[np.uint64]:
+    digests = b"".join(hashlib.blake2b(word.encode(), digest_size=8).digest() for word in words)
+    return np.frombuffer(digests, dtype="<u8")
+
+
 @dataclass(frozen=True)
 class Bm25Index:
-    """Term weights (data, row numbers, column starts) and the vocabulary that names the columns."""
+    """Weights and the rows that they stand in, column by column, and the table of columns.
+
+    data, rows: (n_weights,) in the order of columns; starts: (n_terms + 1,) where each column begins.
+    keys: (n_terms,) hashes of the terms, ascending; columns: (n_terms,) the column of each.
+    """
 
     data: NDArray[np.float32]
     rows: NDArray[np.int32]
     starts: NDArray[np.int64]
-    vocabulary: dict[str, int]
-    size: int
+    keys: NDArray[np.uint64]
+    columns: NDArray[np.int64]
 
     @classmethod
     def build(cls, texts: Iterable[str], progress: Callable[[int], None] = lambda done: None) -> Bm25Index:
@@ -60,19 +69,27 @@ class Bm25Index:
             [vocabulary.setdefault(term, len(vocabulary)) for term in terms(text)]
             for text in _counted(texts, progress)
         ]
+        keys = _keys(vocabulary)
+        order = np.argsort(keys)
         if not vocabulary:
-            return cls(np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(1, np.int64), {}, len(ids))
+            return cls(np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(1, np.int64), keys, order)
         engine = bm25s.BM25(k1=K1, b=B, method="lucene")
         engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
-        scores = engine.scores
-        return cls(scores["data"], scores["indices"], np.asarray(scores["indptr"], np.int64), vocabulary, len(ids))
+        matrix = engine.scores
+        starts = np.asarray(matrix["indptr"], np.int64)
+        return cls(matrix["data"], matrix["indices"], starts, keys[order], order)
 
     def top(self, query: str, k: int) -> tuple[list[int], list[float]]:
         """The best ``k`` row numbers and their scores: score falling, ties by ascending row, no score of 0."""
-        columns = [column for term in terms(query) if (column := self.vocabulary.get(term)) is not None]
-        if not columns:
+        wanted = _keys(terms(query))
+        places = np.searchsorted(self.keys, wanted)
+        known = [
+            p for p, key in zip(places.tolist(), wanted, strict=True) if p < len(self.keys) and self.keys[p] == key
+        ]
+        if not known:
             return [], []
-        spans = [slice(self.starts[column], self.starts[column + 1]) for column in columns]
+        columns = self.columns[known]
+        spans = [slice(*span) for span in zip(self.starts[columns], self.starts[columns + 1], strict=True)]
         rows = np.concatenate([self.rows[span] for span in spans])
         scores = np.bincount(rows, weights=np.concatenate([self.data[span] for span in spans]))
         # Few passages score near the best, so most are dropped by one comparison before anything is sorted.
@@ -85,23 +102,14 @@ class Bm25Index:
         return best.tolist(), scores[best].tolist()
 
     def save(self, folder: Path) -> None:
-        """Write the arrays and the vocabulary into an existing folder."""
-        np.save(folder / "data.npy", self.data)
-        np.save(folder / "rows.npy", self.rows)
-        np.save(folder / "starts.npy", self.starts)
-        (folder / "vocabulary.json").write_text(
-            json.dumps({"size": self.size, "terms": list(self.vocabulary)}, ensure_ascii=False), encoding="utf-8"
-        )
+        """Write the arrays into an existing folder."""
+        for name, array in vars(self).items():
+            np.save(folder / f"{name}.npy", array)
 
     @classmethod
     def open(cls, folder: Path) -> Bm25Index:
         """Map a saved index into memory; processes that open it share its pages."""
-        vocabulary = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
-        arrays: dict[str, NDArray[Any]] = {
-            name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("data", "rows", "starts")
-        }
-        numbered = {term: number for number, term in enumerate(vocabulary["terms"])}
-        return cls(arrays["data"], arrays["rows"], arrays["starts"], numbered, vocabulary["size"])
+        return cls(**{part.name: np.load(folder / f"{part.name}.npy", mmap_mode="r") for part in fields(cls)})
 
 
 def _counted(texts: Iterable[str], progress: Callable[[int], None]) -> Iterator[str]:

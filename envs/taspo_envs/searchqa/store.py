@@ -26,7 +26,7 @@ from taspo_envs.searchqa.bm25 import Bm25Index
 from taspo_envs.searchqa.collection import Collection
 from taspo_envs.searchqa.questions import Hop, Passage, Question
 
-FORMAT = "2"
+FORMAT = "3"
 _STAMP, _QUESTIONS, _OFFICIAL = "stamp.json", "questions.jsonl", "official.json"
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
