@@ -7,14 +7,14 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from fixed_scorer import FixedScorer, arrays, episode, guided
 from hypothesis import given
 from hypothesis import strategies as st
+
+from fixed_scorer import FixedScorer, arrays, episode, guided
 from taspo_baselines.agent_opsd import AgentOPSD
 from taspo_baselines.rlsd import RLSD
 from taspo_baselines.serl import SERL
 from taspo_baselines.step_opsd import StepOPSD
-
 from taspo_bench.credit import Array, Credit, CreditScheme
 from taspo_bench.episode import Group
 

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+
 import taspo_baselines
 
 FILES = sorted(Path(taspo_baselines.__file__).parent.glob("*.py"))

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from fixed_scorer import FixedScorer, episode
 from hypothesis import given
 from hypothesis import strategies as st
+
+from fixed_scorer import FixedScorer, episode
 from taspo_baselines.dr_grpo import DrGRPO
 from taspo_baselines.gigpo import GiGPO
 from taspo_baselines.grpo import GRPO
 from taspo_baselines.rloo import RLOO
-
 from taspo_bench.credit import CreditScheme
 from taspo_bench.episode import Group
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from corridor import Corridor, play
 from taspo_baselines.grpo import GRPO
-
 from taspo_bench.api import TextEnv
 from taspo_bench.credit import Array, Credit
 from taspo_bench.episode import Episode, Group, Guidance

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fixed_scorer import FixedScorer, arrays, episode, guided
 
+from fixed_scorer import FixedScorer, arrays, episode, guided
 from taspo_bench.credit import Credit
 from taspo_bench.episode import Group
 from taspo_bench.taspo.credit_metrics import credit_metrics

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chat_server import Behaviour, chat_server, drips, hangs, hangs_up, raw, says
 from corridor import play
-
 from taspo_bench.episode import Group, Guidance
 from taspo_bench.errors import InputError, RunError
 from taspo_bench.taspo.analyzers.endpoint import ChatEndpoint, EndpointAnalyzer

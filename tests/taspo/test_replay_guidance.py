@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from corridor import Corridor, play
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corridor import Corridor, play
 from taspo_bench.api import Outcome, Rule
 from taspo_bench.episode import Episode, Group
 from taspo_bench.errors import InputError

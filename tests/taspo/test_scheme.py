@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from fixed_scorer import FixedScorer, arrays, episode, guided
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixed_scorer import FixedScorer, arrays, episode, guided
 from taspo_bench.credit import Credit
 from taspo_bench.episode import Episode, Group
 from taspo_bench.taspo.oracle_credit import OracleCredit, progress

@@ -32,8 +32,8 @@ def plain_logprobs(policy, context: list[int], response: list[int]) -> np.ndarra
 
 
 def context_of(episode, turn: int) -> list[int]:
-    before = [t.prompt_ids + t.response_ids for t in episode.turns[:turn]]
-    return sum(before, []) + episode.turns[turn].prompt_ids
+    before = [i for t in episode.turns[:turn] for i in t.prompt_ids + t.response_ids]
+    return before + episode.turns[turn].prompt_ids
 
 
 def test_a_batch_scores_like_single_passes(policy, episodes):
@@ -76,8 +76,8 @@ def test_spans_cover_the_responses_and_nothing_else(policy, episodes):
     for episode in episodes:
         sequence = full(episode)
         marked = {place for span in sequence.spans for place in range(span.start, span.stop)}
-        assert [sequence.ids[place] for place in sorted(marked)] == sum((t.response_ids for t in episode.turns), [])
-        assert sequence.ids == sum((t.prompt_ids + t.response_ids for t in episode.turns), [])
+        assert [sequence.ids[place] for place in sorted(marked)] == [i for t in episode.turns for i in t.response_ids]
+        assert sequence.ids == [i for t in episode.turns for i in t.prompt_ids + t.response_ids]
 
 
 def test_a_guided_sequence_keeps_the_clean_main_line(policy, episodes):
