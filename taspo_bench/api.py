@@ -254,6 +254,13 @@ class TextEnv(gym.Env[str, str], abc.ABC):
         self.restore(before)
         return rules
 
+    @classmethod
+    def foresee(cls, envs: Sequence[TextEnv], actions: Sequence[str]) -> None:
+        """Told which actions several environments are about to take; changes no state.
+
+        A world behind a network asks for all of them in one request here. Nothing has to be done.
+        """
+
     def remaining_steps(self) -> int | None:
         """Number of actions that :meth:`solve` needs from here; None if the task can no longer be won."""
         if self.won:
