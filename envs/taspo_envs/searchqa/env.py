@@ -12,7 +12,7 @@ from taspo_envs.searchqa import rules
 from taspo_envs.searchqa.actions import parse
 from taspo_envs.searchqa.questions import Passage, Question
 from taspo_envs.searchqa.reach import ceiling
-from taspo_envs.searchqa.remote import remote
+from taspo_envs.searchqa.remote import HttpRetriever, remote
 from taspo_envs.searchqa.retrievers import Retriever
 from taspo_envs.searchqa.scoring import exact_match, normalise
 from taspo_envs.searchqa.splits import Dataset, load
@@ -139,6 +139,17 @@ class SearchQAEnv(TextEnv):
         queries = [hop.query for hop in open_hops if normalise(hop.query) not in self._searched]
         plan = [f"search[{query}]" for query in queries] + [f"answer[{self._best_answer()}]"]
         return plan if len(plan) <= self.max_steps - self.steps else []
+
+    @classmethod
+    def foresee(cls, envs: Sequence[TextEnv], actions: Sequence[str]) -> None:
+        """Send all searches that a remote retriever is about to be asked for at once; it remembers the results."""
+        queries: dict[HttpRetriever, list[str]] = {}
+        for env, action in zip(envs, actions, strict=True):
+            said = parse(action)
+            if said.kind == "search" and isinstance(env, SearchQAEnv) and isinstance(env.retriever, HttpRetriever):
+                queries.setdefault(env.retriever, []).append(said.text)
+        for retriever, asked in queries.items():
+            retriever.search(asked, TOP_K)
 
     def _best_answer(self) -> str:
         """A gold answer that scores (one that is empty when normalised does not)."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from taspo_envs.searchqa.bm25 import K1, B, Bm25Index, terms
 
 WORDS = ["zorvia", "melkan", "river", "capital", "mayor", "book"]

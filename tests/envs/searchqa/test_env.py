@@ -9,9 +9,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from taspo_envs.searchqa.env import SearchQAEnv
 
 from taspo_bench.errors import InputError
+from taspo_envs.searchqa.env import SearchQAEnv
 
 THREE_HOPS = "3hop-kretror-headquarters-country-currency"
 SPLITS = ("train", "valid_seen", "valid_unseen")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from taspo_envs.searchqa.questions import Passage
-from taspo_envs.searchqa.readers import read_passages, read_questions
 
 from taspo_bench.errors import DataError
+from taspo_envs.searchqa.questions import Passage
+from taspo_envs.searchqa.readers import read_passages, read_questions
 
 GOLDEN = {"id": "test_1", "question": "Who told it?", "golden_answers": ["Ann", "Ann Lee"]}
 PARAGRAPHS = [("Noise", "Nothing here."), ("The Book", "It is by Ann."), ("Ann", "Ann was born in Rome.")]

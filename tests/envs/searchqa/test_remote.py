@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from faulty_server import FaultyServer
+
+from taspo_bench.errors import InputError, RunError
 from taspo_envs.searchqa.env import SearchQAEnv
 from taspo_envs.searchqa.questions import Passage
 from taspo_envs.searchqa.remote import HttpRetriever, remote
 from taspo_envs.searchqa.retrievers import Hit
-
-from taspo_bench.errors import InputError, RunError
 
 TROUBLE = {
     "500": "status 500",
@@ -152,3 +152,20 @@ def test_environments_of_a_process_share_one_client(monkeypatch: pytest.MonkeyPa
             env.reset(seed=1)
             assert "Text of river" in env.step("search[river]")[0]
         assert len(server.requests) == 1
+
+
+def test_searches_of_several_environments_go_in_one_request() -> None:
+    with FaultyServer("well") as server:
+        envs = [SearchQAEnv(retriever=server.url) for _ in range(4)]
+        for env in envs:
+            env.reset(seed=1)
+        actions = ["search[one]", "<search>two</search>", "answer[three]", "search[one]"]
+        SearchQAEnv.foresee(envs, actions)
+        shown = [env.step(action)[0] for env, action in zip(envs, actions, strict=True)]
+        assert [text.removeprefix("1. ") for text in shown] == [
+            "About one: Text of one.",
+            "About two: Text of two.",
+            "Answered: three",
+            "About one: Text of one.",
+        ]
+        assert [request["queries"] for request in server.requests] == [["one", "two"]]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from taspo_envs.searchqa.scoring import contains_gold, exact_match, extract_answer, normalise, token_f1
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+
 from taspo_envs.searchqa.remote import HttpRetriever
 from taspo_envs.searchqa.server import app
 from taspo_envs.searchqa.splits import embedded

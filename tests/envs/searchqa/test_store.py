@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from taspo_envs.searchqa.env import SearchQAEnv
-from taspo_envs.searchqa.store import folder_store, import_files, official_store, prepare
 
 from taspo_bench.api import Split
 from taspo_bench.errors import DataError
+from taspo_envs.searchqa.env import SearchQAEnv
+from taspo_envs.searchqa.store import folder_store, import_files, official_store, prepare
 
 ROOT = Path(__file__).resolve().parents[3]
 REAL = Path(os.environ.get("TASPO_DATA", ROOT.parent / "shared" / "data"))
