@@ -70,11 +70,7 @@ class SearchQAEnv(TextEnv):
         self.task(task_id)
         self._question = self.dataset.questions[task_id]
         self._found, self._searched, self._answer = {}, set(), None
-        return (
-            f"Question: {self._question.text}\n"
-            f"Use search[..] or answer[..], one a turn, {self.max_steps} turns in all "
-            "(or <search>..</search>, <answer>..</answer>)."
-        )
+        return f"Question: {self._question.text}\nUse search[..] or answer[..], {self.max_steps} turns."
 
     @property
     def question(self) -> Question:

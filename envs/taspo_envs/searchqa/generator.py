@@ -1,9 +1,9 @@
 """An encyclopedia of invented entities, and questions of one to three hops that only its passages answer.
 
-Two worlds share the syllables of their names, the relations and the wording, and nothing else: no entity of the
-held-out world stands in a passage of the training world. Questions over several hops follow a pattern, the relations
-in the order of the searches; some patterns are held out too. Everything follows from :data:`SEED` through
-``random.Random``, so every process and every machine writes the same bytes.
+Two worlds share the words that names are put together from, the relations and the wording, and nothing else: no
+entity of the held-out world stands in a passage of the training world. Questions over several hops follow a pattern,
+the relations in the order of the searches; some patterns are held out too. Everything follows from :data:`SEED`
+through ``random.Random``, so every process and every machine writes the same bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 from dataclasses import dataclass
 from functools import cache
 
+from taspo_envs.searchqa.bm25 import STOP_WORDS
 from taspo_envs.searchqa.questions import Hop, Passage, Question
 
 SEED = 20260831
@@ -32,36 +33,15 @@ SIZES = {
     "person": 150, "city": 100, "country": 40, "company": 70, "book": 70, "river": 50, "festival": 50,
     "coin": 40, "tongue": 40, "product": 60, "mountain": 40, "lake": 40,
 }  # fmt: skip
-# A second sentence by kind of subject: words that no question uses.
+# A second sentence by kind of subject {s}, which says the value {v} once more in words that no question uses.
 REMARKS: dict[str, tuple[str, ...]] = {
-    "person": (
-        "Letters from that time say so, and friends often spoke about it.",
-        "Several old diaries agree, though nobody remembers the year.",
-    ),
-    "city": (
-        "Every map shows it, and local schools still teach it.",
-        "Visitors learn this on the first day of their stay.",
-    ),
-    "country": (
-        "It is printed on every stamp, and children learn it early.",
-        "This never changed, as far as anyone can tell.",
-    ),
-    "company": (
-        "The yearly report repeats it, and workers are proud of it.",
-        "A plaque at the gate still recalls this.",
-    ),
-    "book": (
-        "The first page says so, and libraries list it that way.",
-        "Critics noted it at once, and most were pleased.",
-    ),
-    "river": (
-        "Boatmen have known this for long, and old charts show it.",
-        "A survey proved it after a long dispute.",
-    ),
-    "festival": (
-        "It was so from the first year, and guests know it well.",
-        "Posters announce it in large letters every spring.",
-    ),
+    "person": ("Letters of {s} speak of {v}.", "{s} wrote much about {v}."),
+    "city": ("Every map of {s} shows {v}.", "Guests of {s} hear of {v}."),
+    "country": ("Stamps of {s} show {v}.", "Children of {s} learn of {v}."),
+    "company": ("Workers of {s} know {v}.", "A sign at {s} honours {v}."),
+    "book": ("The cover of {s} names {v}.", "Readers of {s} know {v}."),
+    "river": ("Boatmen of {s} know {v}.", "Old charts of {s} show {v}."),
+    "festival": ("Posters of {s} name {v}.", "Guests of {s} know {v}."),
 }
 ONSETS = ("b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "t", "v", "z", "br", "dr", "kr")
 RHYMES = ("an", "el", "or", "im", "un", "ar", "et", "ol")
@@ -107,9 +87,11 @@ def encyclopedia() -> Encyclopedia:
 
 
 def _names(rng: random.Random) -> list[str]:
-    """Names of two syllables, in random order; no two are equal, and none stands in another."""
-    syllables = [onset + rhyme for onset in ONSETS for rhyme in RHYMES]
-    names = [(first + second).capitalize() for first in syllables for second in syllables if first != second]
+    """Names of two words, in random order; a word stands either first or last in all its names."""
+    words = [(onset + rhyme).capitalize() for onset in ONSETS for rhyme in RHYMES if onset + rhyme not in STOP_WORDS]
+    rng.shuffle(words)
+    half = len(words) // 2
+    names = [f"{first} {last}" for first in words[:half] for last in words[half:]]
     rng.shuffle(names)
     return names
 
@@ -131,7 +113,8 @@ def _passages(world: World) -> list[Passage]:
         Passage(
             id=f"{entity}/{relation}",
             title=entity,
-            text=f"The {relation} of {entity} is {value}. {_remark(world.kinds[entity], entity + relation)}",
+            text=f"The {relation} of {entity} is {value}. "
+            + _remark(world.kinds[entity], entity + relation).format(s=entity, v=value),
         )
         for entity, relations in world.facts.items()
         for relation, value in relations.items()
@@ -208,7 +191,7 @@ def _question(world: World, entity: str, path: tuple[str, ...]) -> Question | No
         Hop(f"{relation} of {name}", f"{name}/{relation}") for relation, name in zip(path, chain, strict=False)
     )
     asks = "Who" if world.kinds[chain[-1]] == "person" else "What"
-    task_id = f"{len(path)}hop-{entity.lower()}-{'-'.join(path)}"
+    task_id = f"{len(path)}hop-{entity.lower().replace(' ', '-')}-{'-'.join(path)}"
     return Question(task_id, f"{len(path)}-hop", f"{asks} is {described}?", (chain[-1],), hops)
 
 

@@ -21,6 +21,7 @@ from taspo_envs.searchqa.store import folder_store, official_store, open_store, 
 
 KINDS: dict[str, Kind] = {"train": "train", "valid_seen": "seen", "valid_unseen": "unseen"}
 MANIFEST = "manifest.json"
+VERSION = "2"
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,12 @@ def manifest() -> dict[str, Any]:
     return frozen
 
 
-def generated_manifest(version: str) -> dict[str, Any]:
+def generated_manifest() -> dict[str, Any]:
     """What the manifest has to say of the data that the generator writes."""
     made = encyclopedia()
     questions = [question for part in made.questions.values() for question in part]
     return {
-        "version": version,
+        "version": VERSION,
         "sha256": fingerprint(made.passages, questions),
         "splits": {
             name: {"kind": KINDS[name], "sha256": split.sha256, "task_ids": list(split.task_ids)}
@@ -72,7 +73,7 @@ def generated_manifest(version: str) -> dict[str, Any]:
 def embedded() -> Dataset:
     """The generated encyclopedia, checked against the manifest."""
     frozen = manifest()
-    if generated_manifest(frozen["version"]) != frozen:
+    if generated_manifest() != frozen:
         raise DataError(
             "the embedded Search-QA data differ from their manifest: the generator was changed or the installation "
             "is broken; reinstall, or write the manifest again with python -m taspo_envs.searchqa.splits"
@@ -118,5 +119,5 @@ if __name__ == "__main__":
 
     target = Path(__file__).with_name(MANIFEST)
     temporary = target.with_suffix(".tmp")
-    temporary.write_text(json.dumps(generated_manifest("1"), indent=0) + "\n", encoding="utf-8")
+    temporary.write_text(json.dumps(generated_manifest(), indent=0) + "\n", encoding="utf-8")
     os.replace(temporary, target)

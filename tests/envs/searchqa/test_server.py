@@ -36,7 +36,7 @@ def url() -> Iterator[str]:
 
 def test_the_client_gets_what_the_index_gives(url: str) -> None:
     local = embedded().open_retriever()
-    queries = ["capital of Bolmun", "mayor", "nothing known", "river of Branrel"]
+    queries = ["capital of Bol Mun", "mayor", "nothing known", "river of Bran Rel"]
     for ours, theirs in zip(local.search(queries, 3), HttpRetriever(url).search(queries, 3), strict=True):
         assert [(h.passage.title, h.passage.text) for h in ours] == [
             (h.passage.title, h.passage.text) for h in theirs
@@ -45,9 +45,9 @@ def test_the_client_gets_what_the_index_gives(url: str) -> None:
 
 
 def test_documents_come_bare_unless_scores_are_asked_for(url: str) -> None:
-    answer = httpx.post(f"{url}/retrieve", json={"queries": ["capital of Bolmun"], "topk": 2}).json()
-    assert answer["result"][0][0]["id"] == "Bolmun/capital"
-    assert set(answer["result"][0][0]) == {"id", "contents"}
+    answer = httpx.post(f"{url}/retrieve", json={"queries": ["capital", "mayor"], "topk": 2}).json()
+    assert [len(documents) for documents in answer["result"]] == [2, 2]
+    assert all(set(document) == {"id", "contents"} for documents in answer["result"] for document in documents)
 
 
 def test_requests_that_make_no_sense_are_refused(url: str) -> None:
