@@ -43,5 +43,6 @@ def parse(response: str) -> Action:
 
 
 def _named(kind: Literal["search", "answer"], text: str) -> Action:
-    text = " ".join(text.split())
+    # A lone surrogate is no text that could be searched, sent or written down.
+    text = " ".join(text.split()).encode(errors="replace").decode()
     return Action(kind, text) if text else Action("invalid", f"the {kind} is empty")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from taspo_bench.api import DataStamp, Outcome, Rule, Split, Task, TextEnv
@@ -36,6 +36,10 @@ class SearchQAEnv(TextEnv):
     name: ClassVar[str] = "searchqa"
     default_max_steps: ClassVar[int] = 4
     action_templates: ClassVar[tuple[str, ...]] = ("search[{}]", "answer[{}]")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        # The paper's settings of Search-QA where they differ from its others; greedy evaluation.
+        "paper": {"tasks_per_update": 128, "warmup_updates": 15, "kl_coef": 0.001, "eval_temperature": 0.0},
+    }
 
     def __init__(
         self,

@@ -28,6 +28,7 @@ from taspo_envs.searchqa.questions import Hop, Passage, Question
 
 FORMAT = "3"
 _STAMP, _QUESTIONS, _OFFICIAL = "stamp.json", "questions.jsonl", "official.json"
+MEMORY_FACTOR = 8  # bytes of memory for a byte of passages, measured on a million of them
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
@@ -101,6 +102,7 @@ def prepare(files: Sequence[Path], source: str, progress: Callable[[int], None] 
     final = cache_folder() / f"store-{_key(files, source)}"
     if (final / _STAMP).is_file():
         return open_store(final)
+    _check_memory(files)
     final.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix="making-", dir=final.parent))
     try:
@@ -121,6 +123,17 @@ def _key(files: Sequence[Path], source: str) -> str:
             raise DataError(f"{path}: cannot be read ({error.strerror})") from error
         digest.update(f"{path.resolve()}\t{status.st_size}\t{status.st_mtime_ns}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def _check_memory(files: Sequence[Path]) -> None:
+    """Say before the work what it would need, where this machine cannot do it."""
+    needed = MEMORY_FACTOR * sum(path.stat().st_size * (4 if path.suffix == ".gz" else 1) for path in files)
+    present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > present:
+        raise DataError(
+            f"indexing these files needs about {needed / 1e9:.0f} GB of memory, here are {present / 1e9:.0f} GB: "
+            "import fewer passages, or questions alone and name a retrieval server in TASPO_RETRIEVER"
+        )
 
 
 def _fill(folder: Path, files: Sequence[Path], source: str, progress: Callable[[int], None]) -> None:

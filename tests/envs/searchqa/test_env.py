@@ -141,6 +141,19 @@ def test_a_snapshot_restores_everything(moves: list[str], number: int) -> None:
     assert other.step("search[river]") == env.step("search[river]")
 
 
+@given(
+    st.text(alphabet=st.characters(exclude_categories=()), max_size=30),
+    st.sampled_from(["{}", "search[{}]", "<answer>{}</answer>"]),
+)
+def test_no_action_raises(text: str, form: str) -> None:
+    env = SearchQAEnv()
+    env.reset(options={"task_id": THREE_HOPS})
+    for _ in range(2):
+        observation, _, _, _, info = env.step(form.format(text))
+        assert observation.encode() and info["state_key"].encode()
+    assert env.snapshot().isascii()
+
+
 def test_rules_tell_only_what_was_met_and_fit_only_before_they_are_done(env: SearchQAEnv) -> None:
     plan = env.solve()
     rules = env.rules(plan)

@@ -157,6 +157,14 @@ def test_questions_alone_need_a_server(tmp_path: Path) -> None:
         SearchQAEnv(data=str(tmp_path))
 
 
+def test_a_corpus_too_large_for_this_machine_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    huge = tmp_path / "wiki.jsonl"
+    huge.touch()
+    os.truncate(huge, 10**12)  # a hole: it takes no space
+    with pytest.raises(DataError, match="needs about 8000 GB of memory"):
+        import_files([huge])
+
+
 @pytest.fixture(scope="module")
 def real_data(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The real data's folder, with its store in a cache that the tests of this module share."""
