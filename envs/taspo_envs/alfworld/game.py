@@ -21,7 +21,7 @@ FLAGS = ("hot", "cool", "clean", "sliced", "on")
 HOT, COOL, CLEAN, SLICED, ON = (1 << i for i in range(len(FLAGS)))
 TREATMENTS = {"clean": (CLEAN, 0), "heat": (HOT, COOL), "cool": (COOL, HOT)}
 """The flags that a treatment brings and takes away."""
-_FLAG_PREDICATES = {"ishot": HOT, "iscool": COOL, "isclean": CLEAN, "issliced": SLICED, "istoggled": ON}
+FLAG_PREDICATES = {"ishot": HOT, "iscool": COOL, "isclean": CLEAN, "issliced": SLICED, "istoggled": ON}
 _FACT = re.compile(r"\(([^\s()]+)((?:\s+[^\s()]+)*)\s*\)")
 _DISTANCE = re.compile(r"\(\s*=\s*\([^()]*\)\s*[^\s()]+\s*\)")
 TASK_PREFIX = "Your task is to: "
@@ -148,7 +148,7 @@ class Game:
         for inner, receptacle in facts.get("inreceptacle", ()):
             contents[self.receptacle_index[receptacle]].append(self.object_index[inner])
         flags = [0] * len(self.objects)
-        for predicate, bit in _FLAG_PREDICATES.items():
+        for predicate, bit in FLAG_PREDICATES.items():
             for (name,) in facts.get(predicate, ()):
                 flags[self.object_index[name]] |= bit
         return Start(

@@ -31,7 +31,9 @@ from taspo_envs.alfworld.generation import split_task
 RELEASE = "json_2.1.1"
 GAME_FILE = "game.tw-pddl"
 KINDS: dict[str, Kind] = {"train": "train", "valid_seen": "seen", "valid_unseen": "unseen"}
-_INDEX_VERSION = 1
+_UNSPLIT = "valid_train"
+"""200 more games of the release; they belong to no split, and can be opened by id."""
+_INDEX_VERSION = 2
 _ARCHIVES = ("json_2.1.*tw-pddl.tar.xz", "json_2.1.*tw-pddl.zip")
 _LOG = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ class OfficialData:
             rows = database.execute("SELECT split, id FROM game ORDER BY id").fetchall()
             self._meta = dict(database.execute("SELECT key, value FROM meta").fetchall())
         self._logic: dict[int, tuple[str, str, str]] = {}
-        self.ids = {name: tuple(task_id for split, task_id in rows if split == name) for name in KINDS}
+        self.ids = {name: tuple(task_id for split, task_id in rows if split == name) for name in (*KINDS, _UNSPLIT)}
         self.skipped: dict[str, str] = json.loads(self._meta["skipped"])
         self._require_complete()
 
@@ -193,7 +195,7 @@ def read_json(content: bytes | None) -> dict[str, Any]:
 def scan(path: Path) -> Iterator[Found]:
     """Every game of a folder or an archive, in no particular order."""
     if path.is_dir():
-        for split in KINDS:
+        for split in (*KINDS, _UNSPLIT):
             for trial in _trials(path / split):
                 file = trial / GAME_FILE
                 content = file.read_bytes() if file.is_file() else None
@@ -224,7 +226,7 @@ def _trials(split: Path) -> Iterator[Path]:
 def _place(member: str) -> tuple[str, str] | None:
     """(split, id) of an archive member, if it is a game of one of the splits."""
     parts = member.split("/")
-    if len(parts) < 4 or parts[-1] != GAME_FILE or parts[-4] not in KINDS:
+    if len(parts) < 4 or parts[-1] != GAME_FILE or parts[-4] not in (*KINDS, _UNSPLIT):
         return None
     return parts[-4], f"{parts[-3]}/{parts[-2]}"
 
@@ -260,7 +262,7 @@ def _fingerprint(path: Path) -> str:
     """Changes when a game file (or the archive) is added, removed, resized or written again."""
     files = [path]
     if path.is_dir():
-        files = [trial / GAME_FILE for split in KINDS for trial in _trials(path / split)]
+        files = [trial / GAME_FILE for split in (*KINDS, _UNSPLIT) for trial in _trials(path / split)]
     digest = hashlib.sha256()
     for file in sorted(files):
         try:

@@ -59,7 +59,11 @@ def wanted(game: Game) -> Wanted:
 
 
 class Plan:
-    """Commands so far and the state that they lead to, as far as planning needs it."""
+    """Commands so far and the state that they lead to, as far as planning needs it.
+
+    ``at`` gives every receptacle that an object is in: official games have some objects in two (on the counter and in
+    the coffee machine on it), and taking such an object from one leaves it in the other.
+    """
 
     def __init__(self, world: World) -> None:
         self.game = world.game
@@ -67,7 +71,10 @@ class Plan:
         self.held = world.held[0] if world.held else -1
         self.opened = world.opened
         self.flags = world.flags
-        self.at = {item: r for r, inside in enumerate(world.contents) for item in inside}
+        self.at: dict[int, tuple[int, ...]] = {}
+        for receptacle, inside in enumerate(world.contents):
+            for item in inside:
+                self.at[item] = (*self.at.get(item, ()), receptacle)
         self.lying_at = world.lying_at
         self.commands: list[str] = []
 
@@ -95,8 +102,8 @@ class Plan:
             self.opened.add(receptacle)
             self.commands.append(f"open {self.game.receptacles[receptacle]}")
 
-    def take(self, item: int) -> None:
-        receptacle = self.at.pop(item)
+    def take(self, item: int, receptacle: int) -> None:
+        self.at[item] = tuple(other for other in self.at[item] if other != receptacle)
         self.open(receptacle)
         self.held = item
         self.lying_at.discard((item, self.location))
@@ -104,7 +111,7 @@ class Plan:
 
     def put(self, receptacle: int) -> None:
         self.open(receptacle)
-        self.at[self.held] = receptacle
+        self.at[self.held] = (*self.at.get(self.held, ()), receptacle)
         self.lying_at.add((self.held, self.location))
         put, link = self.game.generation.put_words
         self.commands.append(f"{put} {self.game.objects[self.held]} {link} {self.game.receptacles[receptacle]}")
@@ -121,7 +128,7 @@ class Plan:
         self.commands.append(f"slice {self.game.objects[item]} with {self.game.objects[self.held]}")
 
     def use(self, lamp: int) -> None:
-        self.go(self.at[lamp])
+        self.go(self.at[lamp][0])
         if not self.flags[lamp] & ON:
             self.flags[lamp] |= ON
             self.commands.append(f"use {self.game.objects[lamp]}")
@@ -143,17 +150,16 @@ def _shortest(plans: Iterable[Plan]) -> Plan:
 
 def _lamp_plans(start: Plan, wish: Wanted) -> Iterator[Plan]:
     for lamp in wish.lamps:
-        if lamp not in start.at:
-            continue
-        for item in wish.objects:
-            for plan in _fetched(start, item, wish.flags, ()):
+        for item in wish.objects if start.at.get(lamp) else ():
+            for plan in _fetched(start, item, wish.flags, start.at[lamp]):
                 plan.use(lamp)
                 yield plan
 
 
 def _place_plans(start: Plan, wish: Wanted) -> Iterator[Plan]:
     for target in _distinct_targets(start, wish):
-        ready = [o for o in wish.objects if start.at.get(o) == target and _has(start, o, wish.flags)]
+        inside = [o for o in wish.objects if target in start.at.get(o, ())]
+        ready = [o for o in inside if start.flags[o] & wish.flags == wish.flags]
         yield from _filled(start, target, wish, wish.count - len(ready), tuple(ready))
 
 
@@ -169,7 +175,8 @@ def _filled(start: Plan, target: int, wish: Wanted, missing: int, done: tuple[in
         if not plans:
             continue
         for plan in plans:
-            plan.put(target)
+            if target not in plan.at.get(item, ()):
+                plan.put(target)
         yield from _filled(_shortest(plans), target, wish, missing - 1, (*done, item))
 
 
@@ -177,20 +184,16 @@ def _distinct_targets(start: Plan, wish: Wanted) -> list[int]:
     """The receptacles that differ in what a plan can cost: of many closed cabinets one is enough."""
     game = start.game
     served = {game.place_of[r] for verb in game.appliances for r in game.appliances[verb]}
-    special = served | {start.location} | {game.place_of[start.at[o]] for o in wish.objects if o in start.at}
+    special = served | {start.location} | {game.place_of[r] for o in wish.objects for r in start.at.get(o, ())}
     distinct: dict[tuple[int, bool, tuple[int, ...], bool], int] = {}
     for target in wish.receptacles:
         if game.place_of[target] < 0:
             continue
         place = game.place_of[target] if game.place_of[target] in special else -1
-        inside = tuple(o for o in wish.objects if start.at.get(o) == target)
+        inside = tuple(o for o in wish.objects if target in start.at.get(o, ()))
         takes_held = start.held >= 0 and target in game.accepts[start.held]
         distinct.setdefault((place, start.accessible(target), inside, takes_held), target)
     return list(distinct.values())
-
-
-def _has(plan: Plan, item: int, flags: int) -> bool:
-    return plan.flags[item] & flags == flags
 
 
 def _fetched(start: Plan, item: int, flags: int, then: tuple[int, ...]) -> Iterator[Plan]:
@@ -203,16 +206,20 @@ def _fetched(start: Plan, item: int, flags: int, then: tuple[int, ...]) -> Itera
     else:
         plans = (start,)
     for begun in plans:
-        if begun.held == item:
-            in_hand: Iterable[Plan] = (begun.copy(),)
-        elif item in begun.at:
-            in_hand = _emptied(begun, (begun.at[item], *then))
-        else:
-            continue
-        for plan in in_hand:
-            if plan.held != item:
-                plan.take(item)
+        for plan in _in_hand(begun, item, then):
             yield from _treated(plan, item, flags, then)
+
+
+def _in_hand(start: Plan, item: int, then: tuple[int, ...] = ()) -> Iterator[Plan]:
+    """Plans that end with the item in hand, from any receptacle that it is in."""
+    if start.held == item:
+        yield start.copy()
+        return
+    for receptacle in start.at.get(item, ()):
+        for plan in _emptied(start, (receptacle, *then)):
+            if receptacle in plan.at[item]:
+                plan.take(item, receptacle)
+                yield plan
 
 
 def _treated(plan: Plan, item: int, flags: int, then: tuple[int, ...]) -> Iterator[Plan]:
@@ -249,24 +256,13 @@ def _emptied(start: Plan, near: tuple[int, ...]) -> Iterator[Plan]:
 
 def _sliced(start: Plan, item: int) -> Iterator[Plan]:
     """Plans that end with the item sliced and the knife in hand; a held item is put down first."""
-    game = start.game
-    if item in start.at:
-        laid: Iterable[Plan] = (start,)
-    elif start.held == item:
-        laid = list(_emptied(start, tuple(start.at[knife] for knife in game.knives if knife in start.at)))
-    else:
-        return
+    knives = sorted(start.game.knives)
+    laid: Iterable[Plan] = (start,)
+    if start.held == item:
+        laid = list(_emptied(start, tuple(r for knife in knives for r in start.at.get(knife, ()))))
     for begun in laid:
-        for knife in sorted(game.knives):
-            if begun.held == knife:
-                armed: Iterable[Plan] = (begun.copy(),)
-            elif knife in begun.at:
-                armed = list(_emptied(begun, (begun.at[knife], begun.at[item])))
-            else:
-                continue
-            for plan in armed:
-                if plan.held != knife:
-                    plan.take(knife)
+        for knife in knives:
+            for plan in _in_hand(begun, knife, begun.at.get(item, ())):
                 if _stand_by(plan, item):
                     plan.slice(item)
                     yield plan
@@ -274,14 +270,11 @@ def _sliced(start: Plan, item: int) -> Iterator[Plan]:
 
 def _stand_by(plan: Plan, item: int) -> bool:
     """Go where a knife reaches the item; False if there is no such place."""
-    receptacle = plan.at[item]
     if (item, plan.location) in plan.lying_at:
         return True
-    if (item, plan.game.place_of[receptacle]) in plan.lying_at:
-        plan.go(receptacle)
-        return True
-    for other, place in sorted(plan.lying_at):
-        if other == item and plan.game.beside[place]:
-            plan.go(plan.game.beside[place][0])
-            return True
-    return False
+    places = [place for other, place in sorted(plan.lying_at) if other == item and plan.game.beside[place]]
+    if not places:
+        return False
+    usual = {plan.game.place_of[receptacle] for receptacle in plan.at.get(item, ())}
+    plan.go(plan.game.beside[min(places, key=lambda place: (place not in usual, place))][0])
+    return True

@@ -12,7 +12,7 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taspo_envs.alfworld.game import CLEAN, COOL, FLAGS, HOT, ON, SLICED, TREATMENTS, Game
+from taspo_envs.alfworld.game import CLEAN, COOL, FLAG_PREDICATES, FLAGS, HOT, ON, SLICED, TREATMENTS, Game
 from taspo_envs.alfworld.solver import solve
 
 NOTHING_HAPPENS = "Nothing happens."
@@ -376,9 +376,16 @@ class World:
             case "ison":
                 return item in self.burning
             case "ishot" | "iscool" | "isclean" | "issliced" | "istoggled":
-                return bool(self.flags[item] & _FLAG_OF_PREDICATE[predicate])
+                return bool(self.flags[item] & FLAG_PREDICATES[predicate])
             case _:
                 return game.static(predicate, tuple(args))
+
+    def show(self, held: list[int], contents: list[list[int]], opened: set[int], flags: list[int]) -> None:
+        """Take over a state that another engine is in; what newly became true counts as known."""
+        gained = [now & ~before for now, before in zip(flags, self.flags, strict=True)]
+        self.known = [known & now | new for known, now, new in zip(self.known, flags, gained, strict=True)]
+        self.held, self.contents, self.opened, self.flags = held, contents, opened, flags
+        self._key = None
 
     # --- snapshots ---------------------------------------------------------------------------------
 
@@ -418,7 +425,6 @@ class World:
         self.won = self.game.goal.holds(self.fact)
 
 
-_FLAG_OF_PREDICATE = {"ishot": HOT, "iscool": COOL, "isclean": CLEAN, "issliced": SLICED, "istoggled": ON}
 _VERBS: dict[str, Callable[[World, str, str], str]] = {
     "go": World._go,
     "open": World._open,
