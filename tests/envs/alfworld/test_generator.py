@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from taspo_envs.alfworld import generator, household
-from taspo_envs.alfworld.splits import embedded_splits
 
 from taspo_bench.errors import InputError
+from taspo_envs.alfworld import generator, household
+from taspo_envs.alfworld.splits import embedded_splits
 
 TASKS = [task_id for split in embedded_splits().values() for task_id in split.task_ids]
 FACT = re.compile(r"^\((\w+) (\S+)(?: (\S+))?\)$", re.M)

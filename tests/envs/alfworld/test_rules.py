@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 import pytest
+
+from taspo_bench.api import Rule
 from taspo_envs.alfworld.env import ALFWorldEnv
 from taspo_envs.alfworld.generator import WORDINGS
 from taspo_envs.alfworld.rules import read_request
-
-from taspo_bench.api import Rule
 
 TASKS = [task_id for split in ALFWorldEnv().splits().values() for task_id in split.task_ids]
 
@@ -169,6 +169,21 @@ def test_the_second_object_goes_where_the_first_one_is(env: ALFWorldEnv) -> None
     assert swapped[-1] == f"move {first} to {other}"
     strayed = [*swapped, *actions[puts[0] + 1 : puts[1] - 1]]
     assert fitting(env, rules, strayed, task_id) == set()
+    assert fitting(env, rules, [*strayed, f"go to {target}"], task_id) == set()
+
+
+def test_the_second_object_is_fetched_while_the_first_is_in_sight_at_the_target(env: ALFWorldEnv) -> None:
+    for number in range(10):
+        task_id = task_of("two", number)
+        actions = solution(task_id)
+        first_put = next(index for index, action in enumerate(actions) if action.startswith("move"))
+        second_take = next(index for index in range(first_put, len(actions)) if actions[index].startswith("take"))
+        glance = actions[first_put + 1 : second_take]
+        if glance and actions[0] != glance[0]:
+            rules = rules_of(env, task_id, actions)
+            assert glance[0] in fitting(env, rules, [*glance, *actions[: first_put + 1]], task_id)
+            return
+    pytest.fail("no such task among ten")
 
 
 def has_two(env: ALFWorldEnv, task_id: str) -> bool:
@@ -187,6 +202,7 @@ def test_the_way_to_the_lamp_is_told_once_the_lamp_has_been_seen(env: ALFWorldEn
             assert fitting(env, rules, actions[:2], task_id) == set()
             assert fitting(env, rules, [actions[2], *actions[:2]], task_id) == {f"go to {lamp_place}"}
             assert fitting(env, rules, actions[:3], task_id) == {"use desklamp 1"}
+            assert "use desklamp 1" not in fitting(env, rules, [actions[2], "use desklamp 1"], task_id)
             return
     pytest.fail("no such task among twenty")
 

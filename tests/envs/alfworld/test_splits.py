@@ -7,11 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from taspo_envs.alfworld import splits as embedded
-from taspo_envs.alfworld.generator import TASK_TYPES, parse_id
 
 from taspo_bench.api import Split
 from taspo_bench.errors import DataError, InputError, SplitError
+from taspo_envs.alfworld import splits as embedded
+from taspo_envs.alfworld.generator import TASK_TYPES, parse_id
 
 
 @pytest.fixture
