@@ -82,6 +82,7 @@ def _card(row: Aggregate) -> dict[str, str]:
         "gain": gain,
         "gain_interval": gain_interval,
         "top": "yes" if row.best else "",
+        "tied": "yes" if row.tied and not row.best else "",
     }
 
 

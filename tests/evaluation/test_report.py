@@ -126,6 +126,7 @@ def test_100_000_stored_episodes_are_published_within_60_seconds_and_2_gb(tmp_pa
     begun = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", PEAK, str(run)], capture_output=True, text=True, check=True)
     seconds = time.perf_counter() - begun
+    assert "a sample of the 100,320 evaluation episodes" in (run / "report.html").read_text(encoding="utf-8")
     print(f"{seconds:.1f} s, {int(done.stdout) / 1e6:.2f} GB")
     assert seconds < 60
     assert int(done.stdout) * 1024 < 2e9
