@@ -19,10 +19,17 @@ from taspo_envs.alfworld.generator import STATIONS, WORDINGS
 STATES = {"clean": "clean", "heat": "hot", "cool": "cool"}
 MOST_OF_A_TYPE = 7
 """Most objects of a wanted type in one room (official games have up to 7)."""
-_ACTION = re.compile(
-    r"(?P<go>go) to (?P<p0>.+)|(?P<open>open) (?P<p1>.+)|(?P<take>take) (?P<o0>.+) from (?P<p2>.+)"
-    r"|(?P<put>put (?P<o1>.+?) (?:in/on|in|on)|move (?P<o2>.+) to) (?P<p3>.+)"
-    r"|(?P<treat>clean|heat|cool) (?P<o3>.+) with (?P<p4>.+)|(?P<use>use) (?P<o4>.+)"
+_FORMS = tuple(
+    (verb, re.compile(form))
+    for verb, form in (
+        ("go", r"go to (?P<place>.+)"),
+        ("open", r"open (?P<place>.+)"),
+        ("take", r"take (?P<thing>.+) from (?P<place>.+)"),
+        ("put", r"move (?P<thing>.+) to (?P<place>.+)"),
+        ("put", r"put (?P<thing>.+?) (?:in/on|in|on) (?P<place>.+)"),
+        ("treat", r"(?:clean|heat|cool) (?P<thing>.+) with (?P<place>.+)"),
+        ("use", r"use (?P<thing>.+)"),
+    )
 )
 _NAME = re.compile(r"\ba (\w+ \d+)")
 
@@ -83,14 +90,18 @@ def _replay(env: TextEnv, actions: Sequence[str]) -> tuple[list[Turn], list[str]
         before, key = observation, frozenset(info["state_key"].splitlines())
         observation, _, _, _, info = env.step(action)
         seen += _NAME.findall(observation)
-        found = _ACTION.fullmatch(action.strip())
-        if found and info["is_action_valid"]:
-            groups = {name: text for name, text in found.groupdict().items() if text}
-            verb = next(name for name in ("go", "open", "take", "put", "treat", "use") if name in groups)
-            thing = next((text for name, text in groups.items() if name[0] == "o" and name[1:].isdigit()), "")
-            place = next((text for name, text in groups.items() if name[0] == "p" and name[1:].isdigit()), "")
-            turns.append(Turn(step, action, verb, thing, place, before, key, observation))
+        if info["is_action_valid"] and (parts := _parse(action)):
+            turns.append(Turn(step, action, *parts, before, key, observation))
     return turns, list(dict.fromkeys(seen))
+
+
+def _parse(action: str) -> tuple[str, str, str] | None:
+    """Verb, object and place of an action ("" where it names none); None for one that only looks."""
+    for verb, form in _FORMS:
+        if found := form.fullmatch(action.strip()):
+            names = found.groupdict()
+            return verb, names.get("thing", ""), names.get("place", "")
+    return None
 
 
 class _Reader:
@@ -132,7 +143,7 @@ class _Reader:
                 found.append(self._put(turn))
             elif turn.verb == "treat" and self._is_wanted_treatment(turn):
                 found.append(self._treat(turn))
-            elif turn.verb == "use" and self.request.family == "look":
+            elif self._is_lamp(turn):
                 found.append(self._use(turn))
         return found
 
@@ -143,9 +154,11 @@ class _Reader:
                 return None
             if turn in (self.taken.get(turn.thing), self.placed.get(turn.thing)) or self._is_wanted_treatment(turn):
                 return turn
-        lamps = [turn for turn in self.turns if turn.verb == "use"]
-        is_lamp_visit = self.request.family == "look" and lamps and self.turns[index].held in self.wanted
-        return lamps[-1] if is_lamp_visit else None
+        lamps = [turn for turn in self.turns if self._is_lamp(turn)]
+        return lamps[-1] if lamps and self.turns[index].held in self.wanted else None
+
+    def _is_lamp(self, turn: Turn) -> bool:
+        return turn.verb == "use" and self.request.family == "look" and _type(turn.thing) == self.request.recep
 
     def _is_wanted_treatment(self, turn: Turn) -> bool:
         return (
