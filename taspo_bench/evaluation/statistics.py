@@ -3,7 +3,8 @@
 Two sources of chance are told apart. Tasks are a sample of the tasks one could ask; seeds are a sample of the
 training runs one could make. Figures of one run carry a Wilson interval (tasks alone). Figures of several runs
 carry a bootstrap in which seeds are drawn anew and, crossed with them, tasks within their family. Aggregates over
-benchmarks follow Agarwal et al. (arXiv 2108.13264): the interquartile mean, runs drawn within each benchmark.
+benchmarks follow Agarwal et al. (arXiv 2108.13264): the interquartile mean, runs drawn within each benchmark (and
+here tasks too, so that a single seed does not look certain).
 """
 
 from __future__ import annotations
@@ -71,12 +72,6 @@ def stratified_draws(scores: Array, rng: np.random.Generator, reps: int = REPS) 
     return scores[drawn, np.arange(strata)]
 
 
-def stratified_estimate(scores: Array, statistic: Statistic, rng: np.random.Generator, reps: int = REPS) -> Estimate:
-    """A statistic over all of ``scores`` (runs, strata) with its stratified bootstrap interval."""
-    draws = statistic(stratified_draws(scores, rng, reps).reshape(reps, -1))
-    return Estimate(float(statistic(scores.reshape(1, -1))[0]), *percentile_interval(draws))
-
-
 def task_weights(families: Sequence[str], rng: np.random.Generator, reps: int = REPS) -> Array:
     """How often each task stands in each bootstrap sample (reps, tasks), tasks drawn within their family."""
     names = np.asarray(families)
@@ -114,10 +109,22 @@ def crossed_estimate(
     """
     value = float(statistic(outcomes.mean(axis=1)[None])[0])
     seeds, tasks = outcomes.shape
-    alike = bool((outcomes == outcomes.flat[0]).all())
-    if np.isin(outcomes, (0.0, 1.0)).all() and (seeds == 1 or alike):
+    if np.isin(outcomes, (0.0, 1.0)).all() and (seeds == 1 or is_alike(outcomes)):
         return Estimate(value, *wilson(round(float(outcomes[0].sum())), tasks))
     return Estimate(value, *percentile_interval(statistic(seed_draws(outcomes, weights, drawn))))
+
+
+def is_alike(outcomes: Array) -> bool:
+    """Whether every outcome is the same, so that a bootstrap of them would say nothing."""
+    return bool((outcomes == outcomes.flat[0]).all())
+
+
+def difference_interval(ours: Estimate, theirs: Estimate) -> tuple[float, float]:
+    """Interval of a difference, recovered from the two intervals (Newcombe 1998, method 10)."""
+    value = ours.value - theirs.value
+    down = math.hypot(ours.value - ours.low, theirs.high - theirs.value)
+    up = math.hypot(ours.high - ours.value, theirs.value - theirs.low)
+    return value - down, value + up
 
 
 def probability_of_improvement(ours: Array, theirs: Array) -> float:

@@ -13,21 +13,20 @@ from taspo_bench.config import WARM_START
 from taspo_bench.evaluation.outcomes import Outcomes, gather, gather_warm_start
 from taspo_bench.evaluation.results import Cell
 from taspo_bench.evaluation.statistics import (
-    REPS,
-    Array,
     Estimate,
+    Statistic,
     crossed_estimate,
+    difference_interval,
     holm,
     improvement_draws,
     iqm,
+    is_alike,
     macro_scale,
     mean,
     percentile_interval,
     probability_of_improvement,
     relative_gain,
     sign_flip_test,
-    stratified_draws,
-    stratified_estimate,
     wilson,
 )
 
@@ -174,8 +173,8 @@ def _result(outcome: Outcomes) -> Result:
         seeds=outcome.seeds,
         failed=outcome.failed,
         errors=outcome.errors,
-        success=crossed_estimate(outcome.won, weights, drawn),
-        iqm=crossed_estimate(outcome.won, weights, drawn, iqm),
+        success=_success(outcome),
+        iqm=_success(outcome, iqm),
         macro=crossed_estimate(outcome.won * scale, weights, drawn),
         score=crossed_estimate(outcome.score, weights, drawn),
         per_seed=tuple(float(value) for value in outcome.won.mean(axis=1)),
@@ -196,7 +195,13 @@ def _mark_best(results: Sequence[Result], outcomes: Sequence[Outcomes]) -> list[
 
 
 def _difference(ours: Outcomes, theirs: Outcomes) -> tuple[float, float]:
+    if is_alike(ours.won) or is_alike(theirs.won):
+        return difference_interval(_success(ours), _success(theirs))
     return percentile_interval(mean(ours.draws()) - mean(theirs.draws()))
+
+
+def _success(outcome: Outcomes, statistic: Statistic = mean) -> Estimate:
+    return crossed_estimate(outcome.won, outcome.bench.weights, outcome.drawn_seeds, statistic)
 
 
 def _gains(outcomes: Sequence[Outcomes], baseline: str | None) -> list[Gain]:
@@ -247,8 +252,8 @@ def _gaps(outcomes: Sequence[Outcomes]) -> list[Gap]:
         if {"seen", "unseen"} <= kinds.keys():
             seen, unseen = kinds["seen"], kinds["unseen"]
             value = float(seen.won.mean() - unseen.won.mean())
-            low, high = percentile_interval(mean(seen.draws()) - mean(unseen.draws()))
-            gaps.append(Gap(method, env, seen.bench.split, unseen.bench.split, Estimate(value, low, high)))
+            gap = Estimate(value, *_difference(seen, unseen))
+            gaps.append(Gap(method, env, seen.bench.split, unseen.bench.split, gap))
     return gaps
 
 
@@ -294,26 +299,32 @@ def _aggregate(
     best = _mean_success(columns) == _mean_success(top)
     differences = [mean(ours.draws()) - mean(theirs.draws()) for ours, theirs in zip(columns, top, strict=True)]
     low, high = percentile_interval(np.mean(differences, axis=0))
-    scores = _run_scores(columns)
     return Aggregate(
         method=method,
         kind=kind,
         envs=envs,
-        mean=stratified_estimate(scores, mean, np.random.default_rng(0)),
-        iqm=stratified_estimate(scores, iqm, np.random.default_rng(0)),
+        mean=_pooled(columns, mean),
+        iqm=_pooled(columns, iqm),
         relative=_relative(list(zip(columns, reference, strict=True))) if reference else None,
-        improvement=_improvement(scores, _run_scores(reference)) if reference else None,
+        improvement=_improvement(columns, reference) if reference else None,
         best=best,
         tied=best or low <= 0 <= high,
     )
 
 
-def _run_scores(columns: Sequence[Outcomes]) -> Array:
-    """Success of each run (seeds, benchmarks)."""
-    return np.stack([column.won.mean(axis=1) for column in columns], axis=1)
+def _pooled(columns: Sequence[Outcomes], statistic: Statistic) -> Estimate:
+    """A statistic over all runs on all benchmarks; Wilson over all tasks where every one of them ended alike."""
+    scores = np.concatenate([column.won.mean(axis=1) for column in columns])
+    value = float(statistic(scores[None])[0])
+    won = np.concatenate([column.won[0] for column in columns])
+    if all(is_alike(column.won) for column in columns) and is_alike(won):
+        return Estimate(value, *wilson(int(won.sum()), len(won)))
+    return Estimate(value, *percentile_interval(statistic(np.concatenate([c.draws() for c in columns], axis=1))))
 
 
-def _improvement(ours: Array, theirs: Array) -> Estimate:
-    rng = np.random.default_rng(0)
-    draws = improvement_draws(stratified_draws(ours, rng, REPS), stratified_draws(theirs, rng, REPS))
-    return Estimate(probability_of_improvement(ours, theirs), *percentile_interval(draws))
+def _improvement(ours: Sequence[Outcomes], theirs: Sequence[Outcomes]) -> Estimate:
+    """Probability of improvement over a random benchmark, with its interval."""
+    ours_won, theirs_won = (np.stack([c.won.mean(axis=1) for c in columns], axis=1) for columns in (ours, theirs))
+    ours_drawn, theirs_drawn = (np.stack([c.draws() for c in columns], axis=2) for columns in (ours, theirs))
+    draws = improvement_draws(ours_drawn, theirs_drawn)
+    return Estimate(probability_of_improvement(ours_won, theirs_won), *percentile_interval(draws))

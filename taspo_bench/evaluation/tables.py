@@ -129,9 +129,9 @@ def aggregate_table(summary: Summary) -> Table:
     return Table(
         "aggregate",
         "All benchmarks together",
-        "Mean and interquartile mean (IQM) of the runs' success over seeds and benchmarks; intervals: stratified "
-        "bootstrap, seeds drawn within each benchmark (arXiv 2108.13264). P(better): chance that a run beats one of "
-        f"{against} on a random benchmark. Average gain: {AVERAGING}.",
+        "Mean and interquartile mean (IQM) of the runs' success over seeds and benchmarks (arXiv 2108.13264); 95 % "
+        "intervals: stratified bootstrap, seeds drawn within each benchmark and tasks within each family. "
+        f"P(better): chance that a run beats one of {against} on a random benchmark. Average gain: {AVERAGING}.",
         ("method", "split", "mean (%)", "IQM (%)", f"P(better than {against})", f"average gain over {against} (%)"),
         tuple(_aggregate_row(row) for row in summary.aggregates if len(row.envs) > 1),
         labels=2,

@@ -73,9 +73,19 @@ def test_stratified_intervals_agree_with_rliable_within_bootstrap_error() -> Non
     _, theirs = library.get_interval_estimates(
         {"a": ours}, lambda x: np.array([metrics.aggregate_iqm(x)]), reps=4000, random_state=np.random.RandomState(0)
     )
-    estimate = statistics.stratified_estimate(ours, statistics.iqm, np.random.default_rng(0), reps=4000)
-    width = estimate.high - estimate.low
-    assert (estimate.low, estimate.high) == pytest.approx(theirs["a"][:, 0], abs=0.06 * width)
+    low, high = statistics.percentile_interval(statistics.iqm(seeds_drawn(ours, reps=4000)))
+    assert (low, high) == pytest.approx(theirs["a"][:, 0], abs=0.06 * (high - low))
+
+
+def seeds_drawn(scores: Array, reps: int) -> Array:
+    """The crossed bootstrap of runs that hold one task each benchmark, so that only the runs are drawn."""
+    rng = np.random.default_rng(0)
+    runs, strata = scores.shape
+    once = np.ones((reps, 1))
+    columns = [scores[:, [stratum]] for stratum in range(strata)]
+    return np.concatenate(
+        [statistics.seed_draws(c, once, rng.integers(runs, size=(reps, runs))) for c in columns], axis=1
+    )
 
 
 def test_bootstrap_of_the_mean_agrees_with_scipy_within_bootstrap_error() -> None:
@@ -83,8 +93,16 @@ def test_bootstrap_of_the_mean_agrees_with_scipy_within_bootstrap_error() -> Non
     theirs = stats.bootstrap(
         (values[:, 0],), np.mean, n_resamples=20000, method="percentile", rng=np.random.default_rng(0)
     ).confidence_interval
-    estimate = statistics.stratified_estimate(values, statistics.mean, np.random.default_rng(0), reps=20000)
-    assert (estimate.low, estimate.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
+    ours = statistics.percentile_interval(statistics.mean(seeds_drawn(values, reps=20000)))
+    assert ours == pytest.approx((theirs.low, theirs.high), abs=0.01)
+
+
+def test_difference_interval_agrees_with_statsmodels() -> None:
+    proportion = pytest.importorskip("statsmodels.stats.proportion", reason="statsmodels is not installed")
+    for ours, theirs in ((20, 0), (20, 20), (15, 4), (0, 0)):
+        estimates = [statistics.Estimate(won / 20, *statistics.wilson(won, 20)) for won in (ours, theirs)]
+        expected = proportion.confint_proportions_2indep(ours, 20, theirs, 20, method="newcomb", compare="diff")
+        assert statistics.difference_interval(*estimates) == pytest.approx(expected, abs=1e-6)
 
 
 def test_bootstrap_draws_runs_within_each_stratum() -> None:
