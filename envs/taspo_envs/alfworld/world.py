@@ -12,12 +12,11 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taspo_envs.alfworld.game import CLEAN, COOL, FLAG_PREDICATES, FLAGS, HOT, ON, SLICED, TREATMENTS, Game
+from taspo_envs.alfworld import sight
+from taspo_envs.alfworld.game import FLAG_PREDICATES, ON, SLICED, TREATMENTS, Game
 from taspo_envs.alfworld.solver import solve
 
 NOTHING_HAPPENS = "Nothing happens."
-WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
-_KNOWN_AS = {HOT: "hot", COOL: "cool", CLEAN: "clean", SLICED: "sliced"}
 _CHANGED_BY = {
     "go": frozenset({"atlocation"}),
     "open": frozenset({"opened"}),
@@ -30,15 +29,6 @@ _CHANGED_BY = {
     "slice": frozenset({"issliced"}),
     "use": frozenset({"istoggled", "ison"}),
 }
-
-
-def listed(names: Sequence[str]) -> str:
-    """ "a, b, and c"; "nothing" for none."""
-    if not names:
-        return "nothing"
-    if len(names) == 1:
-        return names[0]
-    return ", ".join(names[:-1]) + ", and " + names[-1]
 
 
 class World:
@@ -78,7 +68,7 @@ class World:
         self._commands: list[str] | None = None
         self._key: str | None = None
         self.won = self.game.goal.holds(self.fact)
-        return f"{WELCOME}\n\n{self._look(at_start=True)}\n\n{self.game.task_text}"
+        return f"-= Welcome to TextWorld, ALFRED! =-\n\n{sight.look(self, at_start=True)}\n\n{self.game.task_text}"
 
     def act(self, command: str) -> str:
         """Carry out one command; its feedback. One that is not admissible changes nothing: "Nothing happens."."""
@@ -87,9 +77,9 @@ class World:
         if verb in _VERBS and rest:
             return _VERBS[verb](self, verb, rest)
         if command == "look":
-            return self._look()
+            return sight.look(self)
         if command == "inventory":
-            return self._inventory()
+            return sight.inventory(self)
         if command == "help" and self.game.generation.help_text is not None:
             return self.game.generation.help_text
         return NOTHING_HAPPENS
@@ -112,7 +102,7 @@ class World:
         self.location = place
         self._changed("go")
         where = game.locations[place] if game.generation.arrive_at_location else rest[3:]
-        return f"You arrive at {where}. {self._describe(receptacle)}"
+        return f"You arrive at {where}. {sight.describe(self, receptacle)}"
 
     def _open(self, verb: str, rest: str) -> str:
         receptacle = self._near(rest)
@@ -120,7 +110,7 @@ class World:
             return NOTHING_HAPPENS
         self.opened.add(receptacle)
         self._changed("open")
-        return f"You open the {rest}. {self._describe(receptacle)}"
+        return f"You open the {rest}. {sight.describe(self, receptacle)}"
 
     def _close(self, verb: str, rest: str) -> str:
         receptacle = self._near(rest)
@@ -207,9 +197,9 @@ class World:
     def _examine(self, verb: str, rest: str) -> str:
         receptacle = self._near(rest)
         if receptacle >= 0:
-            return self._describe(receptacle)
+            return sight.describe(self, receptacle)
         item = self.game.object_named.get(rest, -1)
-        return self._examined(item) if item in self.held else NOTHING_HAPPENS
+        return sight.examined(self, item) if item in self.held else NOTHING_HAPPENS
 
     # --- what is within reach ----------------------------------------------------------------------
 
@@ -221,56 +211,6 @@ class World:
         """The receptacle of that name at the agent's location; -1 if there is none."""
         receptacle = self.game.receptacle_named.get(name, -1)
         return receptacle if receptacle >= 0 and self.game.place_of[receptacle] == self.location else -1
-
-    # --- texts -------------------------------------------------------------------------------------
-
-    def _look(self, at_start: bool = False) -> str:
-        """What is around. In the middle of the room only the introduction lists the receptacles, ``look`` never."""
-        game = self.game
-        here = game.beside[self.location]
-        if not here:
-            around = [f"a {name}" for name, at in zip(game.receptacles, game.place_of, strict=True) if at >= 0]
-            seen = listed(around if at_start else [])
-            return f"You are in the middle of a room. Looking quickly around you, you see {seen}."
-        facing = listed([game.receptacles[receptacle] for receptacle in here])
-        beside = [
-            f"a {game.objects[item]}"
-            for item, receptacle in sorted(self.taken_out)
-            if receptacle in here and (item, self.location) in self.lying_at
-        ]
-        return f"You are facing the {facing}. Next to it, you see {listed(beside)}."
-
-    def _inventory(self) -> str:
-        if not self.holds_any:
-            return "You are not carrying anything."
-        return f"You are carrying: {listed([f'a {self.game.objects[item]}' for item in self.held])}."
-
-    def _describe(self, receptacle: int) -> str:
-        name = self.game.receptacles[receptacle]
-        objects = self.game.objects
-        inside = self.contents[receptacle]
-        if receptacle in self.game.openable:
-            if receptacle not in self.opened:
-                return f"The {name} is closed."
-            return f"The {name} is open. In it, you see {listed([f'a {objects[item]}' for item in inside])}."
-        return f"On the {name}, you see {listed([f'a {objects[item]}' for item in inside])}."
-
-    def _examined(self, item: int) -> str:
-        game, flags, name = self.game, self.flags[item], self.game.objects[item]
-        if item in game.hollow:
-            inside = listed([f"a {game.objects[inner]}" for inner in game.inside[item]])
-            return f"This is a normal {name}. In it, you see {inside}."
-        heat = "hot" if flags & HOT else "cool" if flags & COOL else ""
-        words = " and ".join(word for word in (heat, "clean" if flags & CLEAN else "") if word)
-        if words:
-            if flags & SLICED:
-                return f"This is a {words} sliced {name}."
-            return f"This is a {'cold' if words == 'cool' else words} {name}."
-        if flags & ON and item in game.toggleable:
-            return f"This {name} is on."
-        if flags & SLICED and item in game.sliceable:
-            return f"This is a sliced {name}."
-        return f"There's nothing special about {name}."
 
     # --- for the environment -----------------------------------------------------------------------
 
@@ -292,69 +232,15 @@ class World:
     def admissible(self) -> list[str]:
         """The commands that do something now, sorted as strings."""
         if self._commands is None:
-            self._commands = self._admissible()
+            self._commands = sight.admissible(self)
         return self._commands.copy()
-
-    def _admissible(self) -> list[str]:
-        game, location = self.game, self.location
-        objects, here = game.objects, game.beside[location]
-        early: list[str] = []  # before "go to ..." in the alphabet
-        late = ["inventory", "look"] if game.generation.help_text is None else ["help", "inventory", "look"]
-        for receptacle in here:
-            place = game.receptacles[receptacle]
-            inside = self.contents[receptacle]
-            early.append(f"examine {place}")
-            late += [f"use {objects[item]}" for item in inside if item in game.toggleable]
-            if receptacle in game.openable:
-                if receptacle not in self.opened:
-                    late.append(f"open {place}")
-                    continue
-                early.append(f"close {place}")
-            if not self.holds_any:
-                late += [f"take {objects[item]} from {place}" for item in inside if item in game.pickupable]
-        for item in self.held:
-            name = objects[item]
-            early.append(f"examine {name}")
-            put, link = game.generation.put_words
-            accepting = [r for r in here if r in game.accepts[item] and self.accessible(r)]
-            late += [f"{put} {name} {link} {game.receptacles[r]}" for r in accepting]
-            for verb, commands in (("clean", early), ("cool", early), ("heat", late)):
-                if item in game.treatable[verb]:
-                    serving = game.appliances[verb].intersection(here)
-                    commands += [f"{verb} {name} with {game.receptacles[r]}" for r in serving]
-            if item in game.knives:
-                late += [f"slice {objects[o]} with {name}" for o in game.sliceable if (o, location) in self.lying_at]
-        return sorted(set(early)) + game.goto[location] + sorted(set(late))
 
     @property
     def state_key(self) -> str:
         """What the agent sees where it stands and knows of it by its own doing, a fact a line."""
         if self._key is None:
-            self._key = "\n".join(self._facts_in_sight())
+            self._key = "\n".join(sight.facts_in_sight(self))
         return self._key
-
-    def _facts_in_sight(self) -> list[str]:
-        game, here = self.game, self.game.beside[self.location]
-        lines = [f"at {game.receptacles[receptacle]}" for receptacle in here] or ["at room"]
-        lines += [f"holding {game.objects[item]}" for item in self.held] or ["holding nothing"]
-        for item in self.held:
-            lines += [f"held is {word}" for flag, word in _KNOWN_AS.items() if self.known[item] & flag]
-        for receptacle in here:
-            if receptacle in game.openable:
-                state = "open" if receptacle in self.opened else "closed"
-                lines.append(f"{game.receptacles[receptacle]} is {state}")
-        for receptacle in here:
-            if not self.accessible(receptacle):
-                continue
-            for item in self.contents[receptacle]:
-                lines.append(f"here: {game.objects[item]}")
-                if len(here) > 1:
-                    lines.append(f"{game.objects[item]} is at {game.receptacles[receptacle]}")
-                if self.known[item]:
-                    lines += [
-                        f"{game.objects[item]} is {w}" for i, w in enumerate(FLAGS) if self.known[item] >> i & 1
-                    ]
-        return lines
 
     def fact(self, predicate: str, args: Sequence[str]) -> bool:
         """Whether a fact over PDDL names holds now (for the goal)."""
