@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from taspo_envs.webshop.catalogue import Oddities, Product, read_products
+from taspo_envs.webshop.choices import full_choice
 from taspo_envs.webshop.columns import TextColumn, TextWriter
 from taspo_envs.webshop.goals import Goal, draw_price, human_goals, synthetic_count, synthetic_goals, weighted
 from taspo_envs.webshop.index import IndexBuilder
@@ -138,38 +139,41 @@ def _write_goals(
         oddities.counts[f"synthetic goals not built (more than {MOST_SYNTHETIC_GOALS})"] = total
         stored = tuple
     numbers: Counter[str] = Counter()
-    for product, goal in make_goals(kind, stored, source, rng):
+    beyond: list[str] = []
+    for product, price, goal in make_goals(kind, stored, source, rng):
         goal_id = f"{product.asin}-{kind[0]}{numbers[product.asin]}"
         numbers[product.asin] += 1
         goals.append(json.dumps(asdict(goal), ensure_ascii=False, separators=(",", ":")))
         ids.append(goal_id)
         listed.append(goal_id)
         queries.append(product.query)
+        if full_choice(product, product, goal, price) is None:
+            beyond.append(goal_id)
         if len(listed) % 1000 == 0:
             progress(f"{kind} goals", len(listed))
     goals.close()
     ids.close()
-    splits = split_by_query(listed, queries, source.most_evaluation_goals)
+    splits = split_by_query(listed, queries, beyond, source.most_evaluation_goals)
     (work / f"splits-{kind}.json").write_text(json.dumps(splits), encoding="utf-8")
     return len(listed)
 
 
 def make_goals(
     kind: str, priced: Callable[[], Iterable[tuple[Product, float]]], source: Source, rng: random.Random
-) -> Iterator[tuple[Product, Goal]]:
-    """Goals of a kind over products with their prices, each with its product, in WebShop's order before the shuffle.
+) -> Iterator[tuple[Product, float, Goal]]:
+    """Goals of a kind with the product and price that each was made from, in WebShop's order before the shuffle.
 
     ``priced`` is called once for each pass over the products.
     """
     if kind == HUMAN:
         for product, price in priced():
             for goal in human_goals(product, price, source.instructions.get(product.asin, ()), rng):
-                yield product, goal
+                yield product, price, goal
         return
     counts = attribute_counts(priced(), source)[0]
     for product, price in priced():
         for goal in synthetic_goals(product, price, source.attributes.get(product.asin, {}), rng):
-            yield product, weighted(goal, counts)
+            yield product, price, weighted(goal, counts)
 
 
 def attribute_counts(priced: Iterable[tuple[Product, float]], source: Source) -> tuple[Counter[str], list[int]]:

@@ -10,6 +10,7 @@ from taspo_bench.api import DataStamp, Outcome, Rule, Split, Task, TextEnv, spli
 from taspo_bench.errors import InputError, SplitError, unknown_name
 from taspo_envs.webshop import solver
 from taspo_envs.webshop.advice import shopping_rules
+from taspo_envs.webshop.choices import FULL
 from taspo_envs.webshop.locate import store_of
 from taspo_envs.webshop.pages import Kind
 from taspo_envs.webshop.session import Session
@@ -88,7 +89,7 @@ class WebShopEnv(TextEnv):
         facts = super().check()
         if self.protocol != "category":
             return facts
-        held_out = self.store.splits(self.goals)["held_out"]
+        built = self.store.splits(self.goals)
         for split, what in (("valid_seen", "products"), ("valid_unseen", "queries")):
             groups = [self._group(name, what) for name in ("train", split)]
             if shared := sorted(groups[0] & groups[1]):
@@ -96,7 +97,9 @@ class WebShopEnv(TextEnv):
                     f"split {split!r} shares {what} with training, first {shared[0]!r}: build the catalogue again"
                 )
             facts.append(f"{split}: none of its {len(groups[1])} {what} is in training")
-        return [*facts, f"held-out queries: {', '.join(held_out)}"]
+        left_out = len(built["beyond_reach"])
+        facts.append(f"{left_out} goals are in no split: no purchase of their product earns full reward")
+        return [*facts, f"held-out queries: {', '.join(built['held_out'])}"]
 
     def _group(self, split: str, what: str) -> set[str]:
         asins = {self.store.goal(goal_id).asin for goal_id in self.splits()[split].task_ids}
@@ -128,7 +131,7 @@ class WebShopEnv(TextEnv):
 
     @property
     def won(self) -> bool:
-        return self.score >= solver.FULL
+        return self.score >= FULL
 
     @property
     def finished(self) -> bool:

@@ -12,7 +12,7 @@ from taspo_bench.errors import DataError
 from taspo_envs.webshop.build import Progress, Source, build, no_progress, sha256_of
 from taspo_envs.webshop.catalogue import iter_json_array, read_json_object
 from taspo_envs.webshop.embedded import build_embedded, frozen
-from taspo_envs.webshop.nouns import best_tagger
+from taspo_envs.webshop.nouns import LexiconTagger, best_tagger
 from taspo_envs.webshop.store import FORMAT, MANIFEST, Store, open_store
 
 PATTERNS = {
@@ -48,7 +48,7 @@ def store_of(data: str) -> Store:
 
 def _folder_of(data: str) -> Path:
     if data == "embedded":
-        folder = cache_root() / "webshop" / f"embedded-{FORMAT}-{frozen()['sha256'][:16]}"
+        folder = cache_root() / "webshop" / f"embedded-{FORMAT}-{LexiconTagger.name}-{frozen()['sha256'][:16]}"
         return folder if (folder / MANIFEST).is_file() else build_embedded(folder)
     if data == "official":
         if not (official_folder() / MANIFEST).is_file():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from taspo_bench.api import Split
@@ -38,43 +38,51 @@ def product_of(goal_id: str) -> str:
 
 
 def split_by_query(
-    ids: Sequence[str], queries: Sequence[str], most_evaluation_goals: int = MOST_EVALUATION_GOALS
+    ids: Sequence[str],
+    queries: Sequence[str],
+    beyond_reach: Sequence[str] = (),
+    most_evaluation_goals: int = MOST_EVALUATION_GOALS,
 ) -> dict[str, Any]:
-    """Our three splits of goals, given the query of each, and the names of the held-out queries.
+    """Our three splits of goals, given the query of each, the names of the held-out queries, and what was left out.
 
-    Queries (a tenth of them at least) and products are taken in the order of their sha256 until they hold enough
-    goals, so the splits depend on the data alone.
+    Goals that are beyond reach stand in no split. Queries (a tenth of them at least) and products are taken in the
+    order of their sha256 until they hold enough goals, so the splits depend on the data alone.
     """
-    wanted = min(most_evaluation_goals, round(len(ids) * EVALUATION_SHARE))
+    away = set(beyond_reach)
     by_query: dict[str, list[str]] = defaultdict(list)
     for goal_id, query in zip(ids, queries, strict=True):
-        by_query[query].append(goal_id)
-    held_out: list[str] = []
-    unseen: list[str] = []
-    for query in sorted(by_query, key=_rank):
-        if len(unseen) >= wanted and len(held_out) >= len(by_query) * EVALUATION_SHARE:
-            break
-        if len(by_query[query]) <= 2 * wanted:
-            held_out.append(query)
-            unseen += by_query[query]
-    away = set(unseen)
+        if goal_id not in away:
+            by_query[query].append(goal_id)
+    wanted = min(most_evaluation_goals, round((len(ids) - len(away)) * EVALUATION_SHARE))
+    held_out = _take(by_query, wanted, len(by_query) * EVALUATION_SHARE)
+    unseen = [goal_id for query in held_out for goal_id in by_query[query]]
+    away.update(unseen)
     by_product: dict[str, list[str]] = defaultdict(list)
     for goal_id in ids:
         if goal_id not in away:
             by_product[product_of(goal_id)].append(goal_id)
-    seen: list[str] = []
-    for asin in sorted(by_product, key=_rank):
-        if len(seen) >= wanted:
-            break
-        if len(by_product[asin]) <= 2 * wanted:
-            seen += by_product[asin]
+    seen = [goal_id for asin in _take(by_product, wanted, 0) for goal_id in by_product[asin]]
     away.update(seen)
     return {
         "held_out": sorted(held_out),
+        "beyond_reach": list(beyond_reach),
         "train": [goal_id for goal_id in ids if goal_id not in away],
         "valid_seen": _spread(seen, wanted),
         "valid_unseen": _spread(unseen, wanted),
     }
+
+
+def _take(groups: Mapping[str, Sequence[str]], goals: int, least: float) -> list[str]:
+    """Names of ``least`` groups or more that hold a number of goals together; none of twice that size."""
+    taken: list[str] = []
+    held = 0
+    for name in sorted(groups, key=_rank):
+        if held >= goals and len(taken) >= least:
+            break
+        if len(groups[name]) <= 2 * goals:
+            taken.append(name)
+            held += len(groups[name])
+    return taken
 
 
 def category_splits(built: dict[str, Any]) -> list[Split]:

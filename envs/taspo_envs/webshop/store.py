@@ -20,7 +20,7 @@ from taspo_envs.webshop.goals import Goal
 from taspo_envs.webshop.index import Index
 
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 HUMAN, SYNTHETIC = "human", "synthetic"
 GOAL_KINDS = (HUMAN, SYNTHETIC)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from taspo_envs.webshop.build import Source
 from taspo_envs.webshop.catalogue import Oddities, Product, iter_json_array, read_json_object, read_products
 

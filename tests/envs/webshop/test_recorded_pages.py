@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import recorded
+
 from taspo_envs.webshop.build import build
 from taspo_envs.webshop.goals import Goal, official_order
 from taspo_envs.webshop.session import Session, parse_action

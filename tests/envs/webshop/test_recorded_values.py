@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import recorded
+
+from taspo_bench.errors import DataError
 from taspo_envs.webshop.analysis import analyze
 from taspo_envs.webshop.build import make_goals
 from taspo_envs.webshop.catalogue import Oddities, Product, clean_options, clean_pricing, read_products
@@ -18,8 +20,6 @@ from taspo_envs.webshop.goals import Goal, draw_cap, draw_price, human_goals, of
 from taspo_envs.webshop.index import Index, IndexBuilder, document
 from taspo_envs.webshop.normalize import normalize_colour
 from taspo_envs.webshop.reward import Reward, process, score, token_set_ratio
-
-from taspo_bench.errors import DataError
 
 PARTS = ("reward", "r_type", "r_att", "r_option", "r_price", "query_match", "category_match", "title_score")
 
@@ -219,7 +219,7 @@ def _prices(path: Path, case: dict[str, Any]) -> dict[str, float]:
 
 def _made(path: Path, kind: str, prices: dict[str, float], rng: random.Random) -> list[Goal]:
     priced = [(product, prices[asin]) for asin, product in recorded.products(path).items()]
-    return [goal for _, goal in make_goals(kind, lambda: priced, recorded.source(path), rng)]
+    return [goal for _, _, goal in make_goals(kind, lambda: priced, recorded.source(path), rng)]
 
 
 @pytest.mark.parametrize("path", recorded.files("*goals.json.gz"))
