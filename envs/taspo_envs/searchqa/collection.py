@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,33 +102,45 @@ class Collection:
 
         A question that would stand in training and in evaluation is kept for evaluation alone.
         """
-        chosen: dict[str, dict[str, Question]] = {"train": {}, "valid_seen": {}, "valid_unseen": {}}
+        chosen: dict[str, list[Question]] = {"train": [], "valid_seen": [], "valid_unseen": []}
         for family, questions in self.parts.items():
-            by_hash = SETS[family] == "seen" and len({part for part, _ in questions}) == 1
-            for part, question in questions:
-                name = "valid_unseen" if SETS[family] == "unseen" else "valid_seen"
-                if SETS[family] == "seen" and (_hash(question.text) < TRAIN_SHARE if by_hash else part == "train"):
-                    name = "train"
-                self._add(chosen[name], question)
+            seen = SETS[family] == "seen"
+            by_hash = seen and len({part for part, _ in questions}) == 1
+            for part, question in self._distinct(questions):
+                training = seen and (_hash(question.text) < TRAIN_SHARE if by_hash else part == "train")
+                chosen["train" if training else f"valid_{SETS[family]}"].append(question)
             if by_hash:
-                counts = Counter(question.family for question in chosen["train"].values())
-                self.notes.append(f"{family}: split by a hash of the question, {counts[family]} for training")
-        asked = {normalise(q.text) for name in ("valid_seen", "valid_unseen") for q in chosen[name].values()}
-        both = [name for name, question in chosen["train"].items() if normalise(question.text) in asked]
-        for name in both:
-            del chosen["train"][name]
-        if both:
-            self.notes.append(f"{len(both)} training questions left out: evaluation asks them too")
+                count = sum(question.family == family for question in chosen["train"])
+                self.notes.append(f"{family}: split by a hash of the question, {count} for training")
+        asked = {normalise(q.text) for name in ("valid_seen", "valid_unseen") for q in chosen[name]}
+        kept = [question for question in chosen["train"] if normalise(question.text) not in asked]
+        if both := len(chosen["train"]) - len(kept):
+            self.notes.append(f"{both} training questions left out, evaluation asks them too")
+        chosen["train"] = kept
+        named = {question.id: question for part in chosen.values() for question in part}
         kinds: dict[str, Kind] = {"train": "train", "valid_seen": "seen", "valid_unseen": "unseen"}
-        splits = [Split(name, kinds[name], tuple(sorted(part, key=_hash))) for name, part in chosen.items()]
-        return {name: q for part in chosen.values() for name, q in part.items()}, split_by_name(splits)
+        splits = [Split(name, kinds[name], tuple(sorted((q.id for q in chosen[name]), key=_hash))) for name in kinds]
+        return named, split_by_name(splits)
 
-    def _add(self, part: dict[str, Question], question: Question) -> None:
-        other = part.get(question.id)
-        if other is None:
-            part[question.id] = question
-        elif other.text != question.text:
-            raise DataError(f"two questions have the id {question.id!r}, one asks {question.text!r}: rename one")
+    def _distinct(self, questions: list[tuple[str, Question]]) -> Iterator[tuple[str, Question]]:
+        """The questions of a set, each once; two that share an id and not their text are an error."""
+        by_id: dict[str, Question] = {}
+        known: set[tuple[str, frozenset[str]]] = set()
+        twice = 0
+        # Parts for evaluation come first: a question that stands in training too stays with them.
+        for part, question in sorted(questions, key=lambda pair: pair[0] == "train"):
+            other = by_id.setdefault(question.id, question)
+            if other.text != question.text:
+                raise DataError(
+                    f"the id {question.id!r} stands for {other.text!r} and for {question.text!r}: rename one"
+                )
+            key = (normalise(question.text), frozenset(map(normalise, question.answers)))
+            twice += key in known
+            if key not in known:
+                known.add(key)
+                yield part, question
+        if twice:
+            self.notes.append(f"{questions[0][1].family}: {twice} questions stand there twice, kept once")
 
 
 def _serves(corpus: Path, questions: Path) -> bool:

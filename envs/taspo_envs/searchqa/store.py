@@ -26,7 +26,7 @@ from taspo_envs.searchqa.bm25 import Bm25Index
 from taspo_envs.searchqa.collection import Collection
 from taspo_envs.searchqa.questions import Hop, Passage, Question
 
-FORMAT = "3"
+FORMAT = "4"
 _STAMP, _QUESTIONS, _OFFICIAL = "stamp.json", "questions.jsonl", "official.json"
 MEMORY_FACTOR = 8  # bytes of memory for a byte of passages, measured on a million of them
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")

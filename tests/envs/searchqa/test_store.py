@@ -65,6 +65,28 @@ def test_named_parts_are_kept_and_evaluation_questions_leave_training(tmp_path: 
     assert "hotpotqa/train3" not in store.splits["train"].task_ids
 
 
+def test_equal_questions_of_several_files_are_kept_once(tmp_path: Path) -> None:
+    same = [{"question": record["question"], "answer": record["golden_answers"]} for record in golden(6)]
+    namesake = {"id": "other", "question": golden(1)[0]["question"], "golden_answers": ["another one"]}
+    files = [
+        write(tmp_path / "popqa_a.jsonl", [*golden(6), namesake]),
+        write(tmp_path / "popqa_b.jsonl", same),
+        write(tmp_path / "wiki.jsonl", corpus(3)),
+    ]
+    store = prepare(files, "test")
+    assert len(store.questions()) == 7
+    assert "popqa: 6 questions stand there twice, kept once" in store.notes
+
+
+def test_one_id_for_two_questions_is_refused(tmp_path: Path) -> None:
+    files = [
+        write(tmp_path / "nq" / "train.jsonl", golden(2)),
+        write(tmp_path / "nq" / "dev.jsonl", [{**golden(1)[0], "question": "another one"}]),
+    ]
+    with pytest.raises(DataError, match="the id 'nq/0' stands for 'another one' and for"):
+        prepare(files, "test")
+
+
 def test_unseen_sets_are_never_trained_on(tmp_path: Path) -> None:
     names = ["triviaqa", "popqa", "2wikimultihopqa", "musique", "bamboogle"]
     files = [write(tmp_path / f"{name}_train.jsonl", golden(4, name)) for name in names]
