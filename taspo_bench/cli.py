@@ -15,7 +15,7 @@ from taspo_bench import registry
 from taspo_bench.errors import InputError, TaspoBenchError
 
 if TYPE_CHECKING:
-    from taspo_bench.run import Cell, Plan
+    from taspo_bench.run import Plan
 
 app = typer.Typer(
     help="Credit assignment for language-model agents, measured.",
@@ -50,27 +50,61 @@ def run(
 ) -> None:
     """Train methods on benchmarks, evaluate on seen and unseen splits, compare."""
     from taspo_bench.config import parse_overrides
-    from taspo_bench.run import Plan, prepare_folder, stored_plan
+    from taspo_bench.run import Plan, stored_plan
 
-    asked = [method, env, seeds, overrides]
     folder = out or Path("runs", "-".join([*(method or ["taspo"]), *(env or ["all"]), preset]).replace("/", "_"))
     plan = None
-    if resume and folder.is_dir() and not any(asked):
+    if resume and not any([method, env, seeds, overrides]):
         plan = stored_plan(folder)
     if plan is None:
-        plan = Plan.make(
-            method or ["taspo"], env or ["all"], parse_seeds(seeds), preset, data, parse_overrides(overrides or [])
-        )
-    cells = plan.cells()
-    prepare_folder(folder, resume, overwrite)
-    _execute(plan, cells, folder, jobs, overwrite)
+        chosen = parse_overrides(overrides or [])
+        plan = Plan.make(method or ["taspo"], env or ["all"], parse_seeds(seeds), preset, data, chosen)
+    _execute(plan, folder, jobs, resume, overwrite)
 
 
-def _execute(plan: Plan, cells: list[Cell], folder: Path, jobs: int, overwrite: bool) -> None:
+@app.command()
+def ablate(
+    table: Annotated[str, typer.Option("--table", help="granularity, source, scope, strength, margin, ...")],
+    env: Annotated[list[str] | None, typer.Option("--env", help="Benchmark, or all; repeatable.")] = None,
+    seeds: Annotated[str, typer.Option("--seeds", help="How many seeds (3), or which (0,4,7).")] = "",
+    preset: Annotated[str, typer.Option("--preset", help="smoke, quick, standard or paper.")] = "quick",
+    data: Data = "embedded",
+    out: Annotated[Path | None, typer.Option("--out", help="Output folder; made from the names if unset.")] = None,
+    overrides: Overrides = None,
+    jobs: Jobs = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was broken off.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run that is there.")] = False,
+) -> None:
+    """Run a named table of ablations."""
+    from taspo_bench.config import parse_overrides
+    from taspo_bench.run import Plan
+
+    chosen = parse_overrides(overrides or [])
+    plan = Plan.make([], env or ["all"], parse_seeds(seeds), preset, data, chosen, table)
+    folder = out or Path("runs", "-".join(["ablate", table, *(env or ["all"]), preset]))
+    _execute(plan, folder, jobs, resume, overwrite)
+
+
+@app.command()
+def diagnose(
+    run_folder: Annotated[Path, typer.Argument(help="Run folder with guided training episodes.")],
+    method: Annotated[str, typer.Option("--of", help="The method whose stored episodes are looked at.")] = "taspo",
+    scheme: Annotated[list[str] | None, typer.Option("--scheme", help="Schemes to judge; repeatable.")] = None,
+    monte_carlo: Annotated[int, typer.Option("--monte-carlo", help="Tries from each state; 0 leaves it away.")] = 0,
+) -> None:
+    """Compare schemes' credit with the true effect of each action."""
+    from taspo_bench.evaluation.diagnose_command import diagnose_run
+
+    diagnose_run(console, run_folder, method, scheme or [], monte_carlo)
+
+
+def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool) -> None:
     from taspo_bench import run as runs
     from taspo_bench.progress import RunProgress
     from taspo_bench.training.checkpoint import write_json
 
+    cells = plan.cells()
+    runs.prepare_folder(folder, resume, overwrite)
     with runs.locked(folder):
         if overwrite:
             runs.clear(folder)
@@ -223,6 +257,8 @@ def list_methods() -> None:
 
 def main() -> None:
     """Entry point: every error of the package's own family is one line and an exit code."""
+    # small models gain nothing from threads that wait for each other; cells run side by side instead
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     try:
         app()
     except TaspoBenchError as error:

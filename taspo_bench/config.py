@@ -55,6 +55,7 @@ class CellConfig(BaseModel):
     guidance_source: Literal["aligned", "nearest", "random", "generic"] = "aligned"
     guidance_scope: Literal["turn", "trajectory"] = "turn"
     guidance_reveal: bool = False
+    guidance_bank: int = Field(0, ge=0, description="past successes of a task that are kept as further evidence")
     scheme: dict[str, Any] = Field(default_factory=dict, description="keyword arguments of the credit scheme")
 
     eval_temperature: float = Field(0.4, ge=0)

@@ -30,6 +30,7 @@ class Turn:
     response, action: the decoded response, and the action parsed from it.
     action_span: [start, end) of the executable action in ``response_ids``; None if none could be parsed.
     sampled: how many of the response's first tokens were sampled; tokens behind (a forced end) carry no loss.
+    shift: what guidance did to the response tokens' log-probabilities, where that was asked; else empty.
     state_key: canonical agent-visible state before the action (anchor of GiGPO, scope of turn guidance).
     reward: gain in score through the action.
     """
@@ -45,6 +46,7 @@ class Turn:
     logprobs: list[float] = field(default_factory=list)
     action_span: tuple[int, int] | None = None
     sampled: int = 0
+    shift: list[float] = field(default_factory=list)
 
 
 @dataclass

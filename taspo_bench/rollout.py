@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taspo_bench.api import TextEnv
 from taspo_bench.episode import Episode, Turn
@@ -107,3 +108,13 @@ def _take_turn(env: TextEnv, episode: Episode, observation: str, response: Respo
     episode.won, episode.score, episode.truncated = bool(info["won"]), float(info["score"]), bool(truncated)
     episode.final_observation, episode.final_state_key = observation, info["state_key"]
     return observation, terminated or truncated
+
+
+def remaining_steps(env: TextEnv, episode: Episode) -> NDArray[np.float64]:
+    """Replay an episode: optimal actions left before each turn and after the last (T + 1,); inf where lost."""
+    env.reset(seed=episode.seed, options={"task_id": episode.task_id})
+    steps = [env.remaining_steps()]
+    for action in episode.actions:
+        env.step(action)
+        steps.append(env.remaining_steps())
+    return np.array([np.inf if left is None else float(left) for left in steps])

@@ -24,6 +24,7 @@ from queue import Empty
 from typing import Any
 
 from taspo_bench import registry
+from taspo_bench.ablations import TABLES, Variant
 from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, resolve
 from taspo_bench.credit import make_scheme
 from taspo_bench.errors import InputError, TaspoBenchError, unknown_name
@@ -58,6 +59,8 @@ class Plan:
     preset: str
     data: str
     overrides: Mapping[str, Any]
+    table: str = ""
+    """Name of an ablation table, whose rows then stand in for the methods."""
 
     @classmethod
     def make(
@@ -68,29 +71,38 @@ class Plan:
         preset: str,
         data: str,
         overrides: Mapping[str, Any],
+        table: str = "",
     ) -> Plan:
         """Fill in ``all`` and the preset's number of seeds."""
         if preset not in PRESETS:
             raise unknown_name("preset", preset, PRESETS)
+        if table and table not in TABLES:
+            raise unknown_name("ablation table", table, TABLES)
         names = registry.suite_names() if list(envs) == ["all"] else list(dict.fromkeys(envs))
         chosen = tuple(seeds) if seeds else tuple(range(SEEDS[preset]))
-        return cls(tuple(dict.fromkeys(methods)), tuple(names), chosen, preset, data, dict(overrides))
+        return cls(tuple(dict.fromkeys(methods)), tuple(names), chosen, preset, data, dict(overrides), table)
+
+    def variants(self) -> list[Variant]:
+        """The rows of the run: each method by its scheme's name, or the rows of the ablation table."""
+        if self.table:
+            return list(TABLES[self.table])
+        rows = [Variant(registry.method_class(method).name, method) for method in self.methods]
+        if len({row.label for row in rows}) < len(rows):
+            raise InputError(f"--method {' '.join(self.methods)}: two of these have one name; rename one scheme")
+        return rows
 
     def cells(self) -> list[Cell]:
         """All cells, each benchmark's warm start first; :class:`InputError` for a name or setting not known."""
-        names = {method: _method_name(method) for method in self.methods}
-        if len(set(names.values())) < len(names):
-            raise InputError(f"--method {' '.join(self.methods)}: two of these have one name; rename one scheme")
         cells = []
         for env in self.envs:
             own = registry.env_class(env).presets
-            for method, name in [(WARM_START, WARM_START), *names.items()]:
+            for row in [Variant(WARM_START, WARM_START), *self.variants()]:
                 for seed in self.seeds:
-                    cell = {"method": method, "env": env, "seed": seed, "data": self.data}
-                    config = resolve(self.preset, own, self.overrides, **cell)
-                    if method != WARM_START:
-                        _check_scheme(config)
-                    cells.append(Cell(config, name))
+                    cell = {"method": row.method, "env": env, "seed": seed, "data": self.data}
+                    config = resolve(self.preset, own, {**self.overrides, **row.overrides}, **cell)
+                    if row.method != WARM_START:
+                        make_scheme(registry.method_class(config.method), config.scheme)
+                    cells.append(Cell(config, row.label))
         return cells
 
     def as_json(self) -> dict[str, Any]:
@@ -102,6 +114,7 @@ class Plan:
             "preset": self.preset,
             "data": self.data,
             "overrides": dict(self.overrides),
+            "table": self.table,
         }
 
     @classmethod
@@ -113,15 +126,8 @@ class Plan:
             record["preset"],
             record["data"],
             record["overrides"],
+            record["table"],
         )
-
-
-def _method_name(method: str) -> str:
-    return registry.method_class(method).name
-
-
-def _check_scheme(config: CellConfig) -> None:
-    make_scheme(registry.method_class(config.method), config.scheme)
 
 
 def versions() -> dict[str, str]:

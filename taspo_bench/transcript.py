@@ -78,8 +78,7 @@ def guided(episode: Episode, guidance: Guidance, fmt: Format) -> TokenSequence:
     """
     sequence = TokenSequence()
     if guidance.scope == "trajectory":
-        text = next((text for text in guidance.texts if text is not None), "")
-        sequence.extend(fmt.guide(text))
+        sequence.extend(fmt.guide(next(text for text in guidance.texts if text is not None)))
         _append_turns(sequence, episode.turns, is_guided=True)
         return sequence
     last = max((turn for turn, text in enumerate(guidance.texts) if text is not None), default=-1)

@@ -35,7 +35,7 @@ def evaluation_splits(splits: dict[str, Split], names: list[str], limit: int | N
         limit: at most so many tasks a split, evenly spaced over it.
     """
     if not names:
-        usual = [name for name in ("valid_seen", "valid_unseen") if name in splits]
+        usual: list[str] = [name for name in ("valid_seen", "valid_unseen") if name in splits]
         names = usual if len(usual) == 2 else [name for name, split in splits.items() if split.kind != "train"]
     if not names:
         raise InputError("this data has no split to evaluate on: it holds training tasks only")

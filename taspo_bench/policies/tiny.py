@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from taspo_bench.policies.formats import LineFormat
@@ -17,13 +17,18 @@ from taspo_bench.policies.language_model import LanguageModel
 CONTEXT_TOKENS = 4096
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int = 2048) -> Tokenizer:
-    """Byte-level BPE: no text is out of vocabulary; digits stand alone, so that numbers can be copied."""
+def train_tokenizer(texts: Iterable[str], vocabulary: int = 1024) -> Tokenizer:
+    """Byte-level BPE of lower-case text: nothing is out of vocabulary.
+
+    A small policy lives on copying words from observations into actions, so a word should be the same tokens in both:
+    digits stand alone, and a bracket is followed by a blank inside the tokens, as words on a page are.
+    """
     tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace("[", "[ ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
-    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Replace("[ ", "[")])
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         special_tokens=list(LineFormat.SPECIAL),

@@ -21,7 +21,6 @@ from taspo_bench.errors import InputError
 from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
 from taspo_bench.evaluation.results import split_record
 from taspo_bench.policies.language_model import LanguageModel
-from taspo_bench.taspo.analyzers import Analyzer
 from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
 from taspo_bench.training.checkpoint import load_tiny, load_trainer, read_card, save_trainer, write_json
 from taspo_bench.training.loop import Trainer
@@ -67,7 +66,7 @@ def warm_start_note(config: CellConfig, env: TextEnv) -> str:
     )
 
 
-def make_analyzer(config: CellConfig, env: TextEnv, policy: LanguageModel) -> Analyzer:
+def make_analyzer(config: CellConfig, env: TextEnv, policy: LanguageModel) -> ReplayAnalyzer:
     """The analyzer that builds the guidance of the cell's groups."""
     if config.analyzer != "replay":
         raise InputError(f"analyzer {config.analyzer!r}: runs of the tiny policy know 'replay'")
@@ -78,6 +77,7 @@ def make_analyzer(config: CellConfig, env: TextEnv, policy: LanguageModel) -> An
         source=config.guidance_source,
         count_tokens=lambda text: len(policy.format.guide(text)),
         seed=config.seed,
+        bank=config.guidance_bank,
     )
 
 
@@ -150,6 +150,8 @@ def _train(
     first = 0
     if state is not None:
         first, trainer.env_steps = state["update"], state["env_steps"]
+        if analyzer is not None:
+            analyzer.load_bank(state["bank"])
     metrics = folder / "metrics.jsonl"
     _keep_lines(metrics, first)
     for number in range(first, config.updates):
@@ -160,9 +162,9 @@ def _train(
         done = number + 1
         if done % config.save_every == 0 or done == config.updates:
             _store(folder, done, trained.episodes)
-            save_trainer(
-                folder / "checkpoint", policy, trainer.optimizer, {"update": done, "env_steps": trainer.env_steps}
-            )
+            bank = analyzer.bank_state() if analyzer is not None else {}
+            kept = {"update": done, "env_steps": trainer.env_steps, "bank": bank}
+            save_trainer(folder / "checkpoint", policy, trainer.optimizer, kept)
     notify("train", config.updates, config.updates)
 
 

@@ -179,7 +179,7 @@ class Trainer:
                 divergence = (weight * k3(scored.logprobs, reference)).sum()
                 total = total + config.kl_coef * divergence
                 sums["kl"] += float(divergence.detach())
-            total.backward()  # type: ignore[no-untyped-call]
+            total.backward()
             ratio = torch.exp(scored.logprobs.detach() - old)
             sums["entropy"] += float(entropy.detach())
             sums["clip_fraction"] += float((weight * ((ratio - 1).abs() > config.clip)).sum())

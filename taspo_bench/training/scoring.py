@@ -15,6 +15,7 @@ from taspo_bench.api import TextEnv
 from taspo_bench.credit import Array
 from taspo_bench.episode import Episode, Guidance
 from taspo_bench.policies.language_model import LanguageModel
+from taspo_bench.rollout import remaining_steps
 from taspo_bench.transcript import Span, TokenSequence, guided
 
 TOKEN_BUDGET = 16384  # padded tokens in one forward pass
@@ -113,7 +114,10 @@ class PolicyScorer:
 
     @torch.inference_mode()
     def shift(self, episodes: Sequence[Episode], guidance: Sequence[Guidance]) -> list[list[Array]]:
-        """See :meth:`taspo_bench.credit.Scorer.shift`. Clean log-probabilities are those of the rollout."""
+        """See :meth:`taspo_bench.credit.Scorer.shift`. Clean log-probabilities are those of the rollout.
+
+        The shifts are kept with the turns, so that other schemes can be tried on stored episodes.
+        """
         shifts = [[np.zeros(len(turn.response_ids)) for turn in episode.turns] for episode in episodes]
         sequences = [
             guided(episode, text, self.policy.format) for episode, text in zip(episodes, guidance, strict=True)
@@ -130,16 +134,11 @@ class PolicyScorer:
                     difference = values[where] - np.asarray(turn.logprobs)
                     difference[turn.sampled :] = 0.0
                     shifts[index][span.turn] = difference
+                    turn.shift = difference.tolist()
         return shifts
 
     def remaining_steps(self, episode: Episode) -> Array:
         """See :meth:`taspo_bench.credit.Scorer.remaining_steps`; replays the episode in an environment."""
         if self._env is None:
             self._env = self._make_env()
-        env = self._env
-        env.reset(seed=episode.seed, options={"task_id": episode.task_id})
-        steps = [env.remaining_steps()]
-        for action in episode.actions:
-            env.step(action)
-            steps.append(env.remaining_steps())
-        return np.array([np.inf if left is None else float(left) for left in steps])
+        return remaining_steps(self._env, episode)

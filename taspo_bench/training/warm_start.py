@@ -44,7 +44,7 @@ class WarmStartSettings:
     seed: int = 0
     target: float = 0.25
     minutes: float = 14.0
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     noise: float = 0.15
 
 
@@ -276,7 +276,7 @@ def _learn(
             [np.full(span.stop - span.start, w) for i in chosen for span, w in zip(spans[i], weights[i], strict=True)]
         )
         loss = -(scored.logprobs * torch.from_numpy(weight.astype(np.float32))).sum() / total
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         sum_loss += float(loss.detach())
     torch.nn.utils.clip_grad_norm_(policy.model.parameters(), 1.0)
     optimizer.step()

@@ -40,8 +40,8 @@ def test_the_first_prompt_holds_the_first_observation():
     policy = corridor_policy()
     turn = corridor_episodes(policy, 1)[0].turns[0]
     text = policy.format.tokenizer.decode(turn.prompt_ids, skip_special_tokens=True)
-    assert text == turn.observation
-    assert "Your task is" in text
+    assert text == turn.observation.lower()
+    assert "your task is" in text
 
 
 def test_a_response_that_runs_out_of_room_gets_an_end_that_was_not_sampled():
@@ -79,7 +79,15 @@ def test_markers_of_the_format_inside_an_observation_stay_text():
     assert tokenizer.decode(ids[1:-1]) == "a <end> b <act> c"
 
 
-def test_any_text_survives_the_tokenizer():
+def test_any_text_survives_the_tokenizer_in_lower_case():
     tokenizer = tiny.train_tokenizer(TEXTS, vocabulary=400)
-    for text in ("Beyoncé › 日本 \n\t 12", "", " leading", "B09P71WY8C"):
-        assert tokenizer.decode(tokenizer.encode(text).ids) == text
+    for text in ("Beyoncé › 日本 \n\t 12", "", " leading", "click[B09P71WY8C]", "click[< Prev]", "search[a [b] c]"):
+        assert tokenizer.decode(tokenizer.encode(text).ids) == text.lower()
+
+
+def test_a_word_has_the_same_tokens_on_a_page_and_in_an_action():
+    tokenizer = tiny.train_tokenizer(TEXTS, vocabulary=400)
+    on_page = tokenizer.encode("the rival is Dretzol today").tokens
+    in_action = tokenizer.encode("answer[dretzol]").tokens
+    name = in_action[in_action.index("[") + 1 : in_action.index("]")]
+    assert any(on_page[start : start + len(name)] == name for start in range(len(on_page)))

@@ -10,7 +10,8 @@ from taspo_bench.episode import Group, Guidance
 class Analyzer(Protocol):
     """Builds the guidance of a group; leave-one-out, so that no episode is its own evidence."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def guide(self, group: Group) -> list[Guidance | None]:
         """Guidance of each episode, in the group's order; falsy with a ``reason`` where nothing holds."""

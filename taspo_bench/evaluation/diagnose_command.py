@@ -1,0 +1,112 @@
+"""The work behind ``taspo-bench diagnose``: the stored training episodes of a run, judged scheme by scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from taspo_bench import registry
+from taspo_bench.api import TextEnv
+from taspo_bench.config import CellConfig
+from taspo_bench.credit import Array, CreditScheme
+from taspo_bench.episode import Episode, Group, Guidance, read_episodes
+from taspo_bench.errors import InputError
+from taspo_bench.evaluation.diagnostics import (
+    Diagnosis,
+    Figures,
+    chance_of_success,
+    figures_of_seed,
+    stored_groups,
+)
+from taspo_bench.evaluation.diagnostics_report import diagnosis_plot, diagnosis_table, ranking_line
+from taspo_bench.evaluation.results import read_json
+from taspo_bench.evaluation.table_formats import to_markdown, to_rich
+from taspo_bench.policies.scripted import random_action
+from taspo_bench.rollout import remaining_steps
+from taspo_bench.training.checkpoint import write_json
+
+DEFAULT_SCHEMES = ("grpo", "gigpo", "taspo", "token_taspo", "random_weights", "oracle_credit")
+
+
+class StoredScorer:
+    """The shifts that were stored with the episodes, and the simulator's distances."""
+
+    def __init__(self, env: TextEnv) -> None:
+        self._env = env
+
+    def shift(self, episodes: Sequence[Episode], guidance: Sequence[Guidance]) -> list[list[Array]]:
+        """See :meth:`taspo_bench.credit.Scorer.shift`; no policy is needed."""
+        return [
+            [np.array(turn.shift) if turn.shift else np.zeros(len(turn.response_ids)) for turn in episode.turns]
+            for episode in episodes
+        ]
+
+    def remaining_steps(self, episode: Episode) -> Array:
+        """See :meth:`taspo_bench.credit.Scorer.remaining_steps`."""
+        return remaining_steps(self._env, episode)
+
+
+def diagnose_run(
+    console: Console, run_folder: Path, method: str, scheme_names: Sequence[str], monte_carlo: int
+) -> list[Diagnosis]:
+    """Judge schemes on a method's stored episodes; prints tables and keeps them in the run's ``diagnosis`` folder."""
+    cells = sorted((run_folder / "cells" / method).glob("*/seed-*"))
+    if not cells:
+        raise InputError(f"{run_folder}: has no cells of method {method!r}; name one that it has with --of")
+    schemes: dict[str, CreditScheme] = {
+        name: registry.method_class(name)() for name in (scheme_names or DEFAULT_SCHEMES)
+    }
+    found: dict[str, dict[int, dict[str, Figures]]] = {}
+    for cell in cells:
+        known = {
+            key: value for key, value in read_json(cell / "config.json").items() if key in CellConfig.model_fields
+        }
+        config = CellConfig(**known)
+        env = registry.make_env(config.env, data=config.data, max_steps=config.max_turns)
+        groups = _groups(cell, config)
+        chances = _monte_carlo(env, monte_carlo) if monte_carlo else None
+        found.setdefault(config.env, {})[config.seed] = figures_of_seed(groups, schemes, StoredScorer(env), chances)
+    diagnoses = [Diagnosis(env_name, seeds) for env_name, seeds in found.items()]
+    folder = run_folder / "diagnosis"
+    folder.mkdir(exist_ok=True)
+    for diagnosis in diagnoses:
+        table = diagnosis_table(diagnosis)
+        console.print(to_rich(table))
+        console.print(ranking_line(diagnosis), highlight=False)
+        write_json(folder / f"{diagnosis.env}.json", diagnosis.to_json())
+        (folder / f"{diagnosis.env}.md").write_text(f"{to_markdown(table)}\n{ranking_line(diagnosis)}\n")
+        diagnosis_plot(diagnosis).savefig(folder / f"{diagnosis.env}.png")
+    console.print(f"written to {folder}", highlight=False)
+    return diagnoses
+
+
+def _groups(cell: Path, config: CellConfig) -> list[Group]:
+    groups = []
+    for path in sorted((cell / "episodes").glob("train-*.jsonl.gz")):
+        update = int(path.name.removeprefix("train-").split(".")[0]) - 1
+        groups += stored_groups(list(read_episodes(path)), config.group_size, update)
+    if not groups:
+        raise InputError(f"{cell}: no training episodes are stored; train for at least one update")
+    return groups
+
+
+def _monte_carlo(env: TextEnv, tries: int) -> Callable[[Episode], Array]:
+    """Chance of success of a player that mixes the reference solution with random actions."""
+    return partial(chance_of_success, env, play_on=_play_on, tries=tries)
+
+
+def _play_on(env: TextEnv, episode: Episode, step: int, number: int) -> bool:
+    """Play from the present state to the end, every second action at random on average; whether it won."""
+    generator = np.random.default_rng((step, number))
+    observation = ""
+    for _ in range(env.max_steps - env.steps):
+        plan = env.solve()
+        action = plan[0] if plan and generator.random() < 0.5 else random_action(env, observation, generator)
+        observation, _, terminated, truncated, _ = env.step(action)
+        if terminated or truncated:
+            break
+    return env.won
