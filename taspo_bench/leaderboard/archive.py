@@ -63,12 +63,15 @@ def write_archive(path: Path, members: Iterable[tuple[str, bytes]]) -> None:
     """Write members in the order given, whole or not at all; equal members give equal bytes."""
     temporary = path.with_name(path.name + ".tmp")
     try:
-        with temporary.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed:
-            with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-                for name, content in members:
-                    entry = tarfile.TarInfo(name)
-                    entry.size = len(content)
-                    archive.addfile(entry, io.BytesIO(content))
+        with (
+            temporary.open("wb") as raw,
+            gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+        ):
+            for name, content in members:
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
         os.replace(temporary, path)
     except OSError as error:
         raise InputError(f"{path}: cannot write there ({error.strerror}); name another file") from error

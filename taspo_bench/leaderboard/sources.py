@@ -33,7 +33,7 @@ def find_sources(folders: Sequence[Path], method: str | None) -> list[Source]:
         method: which one, where the folders hold several.
 
     Raises:
-        InputError: a folder that holds no evaluation, several methods and none chosen, or one (benchmark, seed) twice.
+        InputError: a folder without an evaluation, several methods and none chosen, one (benchmark, seed) twice.
     """
     found = [source for folder in folders for source in _in_folder(folder)]
     methods = list(dict.fromkeys(source.method for source in found))

@@ -1,4 +1,4 @@
-"""Pack the evaluation episodes of a run as a submission: what was done, and nothing that would have to be believed."""
+"""Pack the evaluation episodes of a run as a submission: what was done, and nothing that had to be believed."""
 
 from __future__ import annotations
 
