@@ -177,7 +177,7 @@ class _Reader:
         if purpose is None or (purpose.place and purpose.place != turn.place):
             return []
         if purpose.verb == "take":
-            return [self._fetch(turn, purpose.thing)]
+            return self._fetch(turn, purpose.thing)
         if purpose.verb == "put":
             return self._deliver(turn, purpose)
         if turn.verb == "open":
@@ -185,34 +185,36 @@ class _Reader:
         if purpose.verb == "use":
             return [self._to_lamp(turn, purpose.thing)]
         state = STATES[self.request.family]
-        away = (f"held is {state}", *map(_at, self.stations))
+        away = (f"held is {state}", *map(_at, {purpose.place: None, **dict.fromkeys(self.stations)}))
         return [
             _rule(turn, f"{thing} in hand, not {state}: {turn.action}", (f"holding {thing}",), unless=away)
             for thing in self.wanted
         ]
 
-    def _fetch(self, turn: Turn, thing: str) -> Rule:
+    def _fetch(self, turn: Turn, thing: str) -> list[Rule]:
         """Towards an object that was seen there and not moved since; not away from another that would do."""
-        done = [name for name, put in self.placed.items() if put.step < turn.step]
-        unless = [f"here: {other}" for other in self.wanted if other not in done]
-        when = ["holding nothing"]
-        if turn.verb == "go":
-            unless.append(_at(turn.place))
-        else:
-            when += [_at(turn.place), f"{turn.place} is closed"]
-        return _rule(
-            turn,
-            f"{thing} is at {turn.place}: {turn.action}",
-            when,
-            needs=(thing,),
-            unless=unless,
-            stale=(f"You pick up the {thing} from",),
-        )
+        words = f"{thing} is at {turn.place}: {turn.action}"
+        stale = (f"You pick up the {thing} from", *self._twin_treated(thing))
+        others = [f"here: {other}" for other in self.wanted]
+        if turn.verb == "open":
+            when = ("holding nothing", _at(turn.place), f"{turn.place} is closed")
+            return [_rule(turn, words, when, needs=(thing,), unless=others, stale=stale)]
+        found = [
+            _rule(turn, words, ["holding nothing"], needs=(thing,), unless=[*others, _at(turn.place)], stale=stale)
+        ]
+        for put in self.placed.values():
+            if put.step < turn.step:  # One of two is done, and in sight.
+                when = ("holding nothing", _at(put.place), f"here: {put.thing}")
+                unless = [line for line in others if line not in when]
+                away = (*stale, f"You pick up the {put.thing} from the {put.place}")
+                found.append(_rule(turn, words, when, needs=(thing, put.feedback), unless=unless, stale=away))
+        return found
 
     def _take(self, turn: Turn) -> Rule:
         where = f"{turn.thing} is at {turn.place}"
         when = ["holding nothing", _at(turn.place), f"here: {turn.thing}", *({where} & turn.key)]
-        return _rule(turn, f"{turn.thing} is wanted: {turn.action}", when, needs=(turn.thing,))
+        stale = self._twin_treated(turn.thing)
+        return _rule(turn, f"{turn.thing} is wanted: {turn.action}", when, needs=(turn.thing,), stale=stale)
 
     def _treat(self, turn: Turn) -> Rule:
         state = STATES[self.request.family]
@@ -259,6 +261,12 @@ class _Reader:
             return f"{thing} in hand", [f"holding {thing}"]
         state = STATES[self.request.family]
         return f"{thing} in hand, {state}", [f"holding {thing}", f"held is {state}"]
+
+    def _twin_treated(self, thing: str) -> tuple[str, ...]:
+        """What is printed when another object of the type has been treated, which is then the nearer one."""
+        if self.request.family not in STATES:
+            return ()
+        return tuple(f"You {self.request.family} the {other} using" for other in self.wanted if other != thing)
 
     def _twin_elsewhere(self, put: Turn, thing: str) -> tuple[str, ...]:
         """What is printed when another object of the type is put into another target: there its twin must go too."""

@@ -117,7 +117,7 @@ def test_a_place_is_advised_for_an_object_only_once_the_object_has_been_seen(env
         for rule in rules_of(env, task_id, solution(task_id)):
             if "holding nothing" in rule.when and rule.action.split()[0] in ("go", "open"):
                 thing = rule.statement.partition(" is at ")[0]
-                assert rule.needs == (thing,)
+                assert rule.needs[0] == thing
                 assert f"take {thing} from {rule.action.removeprefix('go to ').removeprefix('open ')}" in solution(
                     task_id
                 )
