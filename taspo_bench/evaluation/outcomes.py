@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from taspo_bench.config import WARM_START
 from taspo_bench.errors import DataError
 from taspo_bench.evaluation.results import Cell, SplitRecord
-from taspo_bench.evaluation.statistics import REPS, Array, seed_draws, task_weights
+from taspo_bench.evaluation.statistics import REPS, Array, Counts, seed_draws, task_weights
 
 NOT_EVALUATED = "not evaluated"
 
@@ -34,7 +34,7 @@ class Bench:
         return 0 if self.task_ids == (NOT_EVALUATED,) else len(self.task_ids)
 
     @cached_property
-    def weights(self) -> Array:
+    def weights(self) -> Counts:
         """Bootstrap samples of the tasks (reps, tasks): the same for every method."""
         return task_weights(self.families, _generator(self.env, self.split))
 
@@ -57,9 +57,10 @@ class Outcomes:
         rng = _generator(self.method, self.bench.env)
         return rng.integers(len(self.seeds), size=(REPS, len(self.seeds)))
 
-    def draws(self, scale: Array | None = None) -> Array:
-        """Bootstrap samples of each seed's success (reps, seeds); ``scale`` (tasks,) weighs the tasks."""
-        return seed_draws(self.won if scale is None else self.won * scale, self.bench.weights, self.drawn_seeds)
+    @cached_property
+    def draws(self) -> Array:
+        """Bootstrap samples of each seed's success (reps, seeds)."""
+        return seed_draws(self.won, self.bench.weights, self.drawn_seeds)
 
 
 def _generator(*names: str) -> np.random.Generator:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.uint8]
 Statistic = Callable[[Array], Array]
 CONFIDENCE = 0.95
 REPS = 4000
@@ -72,14 +73,23 @@ def stratified_draws(scores: Array, rng: np.random.Generator, reps: int = REPS) 
     return scores[drawn, np.arange(strata)]
 
 
-def task_weights(families: Sequence[str], rng: np.random.Generator, reps: int = REPS) -> Array:
+def task_weights(families: Sequence[str], rng: np.random.Generator, reps: int = REPS) -> Counts:
     """How often each task stands in each bootstrap sample (reps, tasks), tasks drawn within their family."""
     names = np.asarray(families)
-    weights = np.zeros((reps, len(names)))
+    weights = np.zeros((reps, len(names)), dtype=np.uint8)
     for family in np.unique(names):
         members = np.flatnonzero(names == family)
-        weights[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=reps)
+        for rows in _chunks(reps, len(members)):
+            drawn = rng.integers(len(members), size=(len(rows), len(members)))
+            places = drawn + len(members) * np.arange(len(rows))[:, None]
+            counts = np.bincount(places.ravel(), minlength=drawn.size)
+            weights[np.ix_(rows, members)] = counts.reshape(drawn.shape)
     return weights
+
+
+def _chunks(reps: int, tasks: int) -> list[NDArray[np.int64]]:
+    """Rows of (reps, tasks) a few million numbers at a time: the full Search-QA sets hold 50,000 tasks."""
+    return np.array_split(np.arange(reps), -(-reps * tasks // 4_000_000))
 
 
 def macro_scale(families: Sequence[str]) -> Array:
@@ -88,19 +98,20 @@ def macro_scale(families: Sequence[str]) -> Array:
     return np.asarray(len(member) / (len(names) * sizes[member]), dtype=np.float64)
 
 
-def seed_draws(outcomes: Array, weights: Array, drawn: NDArray[np.int64]) -> Array:
+def seed_draws(outcomes: Array, weights: Counts, drawn: NDArray[np.int64]) -> Array:
     """Crossed bootstrap of ``outcomes`` (seeds, tasks).
 
     Task ``weights`` are (reps, tasks), the seeds ``drawn`` (reps, seeds). Returns the mean over the drawn tasks of
     each drawn seed (reps, seeds). Methods that share ``weights`` are drawn on the same tasks, so that their
     differences are paired.
     """
-    per_seed = weights @ outcomes.T / outcomes.shape[1]
+    reps, tasks = weights.shape
+    per_seed = np.concatenate([weights[rows] @ outcomes.T for rows in _chunks(reps, tasks)]) / tasks
     return np.asarray(np.take_along_axis(per_seed, drawn, axis=1))
 
 
 def crossed_estimate(
-    outcomes: Array, weights: Array, drawn: NDArray[np.int64], statistic: Statistic = mean
+    outcomes: Array, weights: Counts, drawn: NDArray[np.int64], statistic: Statistic = mean
 ) -> Estimate:
     """A statistic over seeds of the mean over tasks, with the interval of :func:`seed_draws`.
 

@@ -197,7 +197,7 @@ def _mark_best(results: Sequence[Result], outcomes: Sequence[Outcomes]) -> list[
 def _difference(ours: Outcomes, theirs: Outcomes) -> tuple[float, float]:
     if is_alike(ours.won) or is_alike(theirs.won):
         return difference_interval(_success(ours), _success(theirs))
-    return percentile_interval(mean(ours.draws()) - mean(theirs.draws()))
+    return percentile_interval(mean(ours.draws) - mean(theirs.draws))
 
 
 def _success(outcome: Outcomes, statistic: Statistic = mean) -> Estimate:
@@ -239,7 +239,7 @@ def _relative(pairs: Sequence[tuple[Outcomes, Outcomes]]) -> Estimate | None:
     value = np.mean([relative_gain(ours.won.mean(), theirs.won.mean()) for ours, theirs in pairs])
     if not np.isfinite(value):
         return None
-    gains = [relative_gain(mean(ours.draws()), mean(theirs.draws())) for ours, theirs in pairs]
+    gains = [relative_gain(mean(ours.draws), mean(theirs.draws)) for ours, theirs in pairs]
     return Estimate(float(value), *percentile_interval(np.mean(gains, axis=0)))
 
 
@@ -297,7 +297,7 @@ def _aggregate(
     top: list[Outcomes],
 ) -> Aggregate:
     best = _mean_success(columns) == _mean_success(top)
-    differences = [mean(ours.draws()) - mean(theirs.draws()) for ours, theirs in zip(columns, top, strict=True)]
+    differences = [mean(ours.draws) - mean(theirs.draws) for ours, theirs in zip(columns, top, strict=True)]
     low, high = percentile_interval(np.mean(differences, axis=0))
     return Aggregate(
         method=method,
@@ -319,12 +319,12 @@ def _pooled(columns: Sequence[Outcomes], statistic: Statistic) -> Estimate:
     won = np.concatenate([column.won[0] for column in columns])
     if all(is_alike(column.won) for column in columns) and is_alike(won):
         return Estimate(value, *wilson(int(won.sum()), len(won)))
-    return Estimate(value, *percentile_interval(statistic(np.concatenate([c.draws() for c in columns], axis=1))))
+    return Estimate(value, *percentile_interval(statistic(np.concatenate([c.draws for c in columns], axis=1))))
 
 
 def _improvement(ours: Sequence[Outcomes], theirs: Sequence[Outcomes]) -> Estimate:
     """Probability of improvement over a random benchmark, with its interval."""
     ours_won, theirs_won = (np.stack([c.won.mean(axis=1) for c in columns], axis=1) for columns in (ours, theirs))
-    ours_drawn, theirs_drawn = (np.stack([c.draws() for c in columns], axis=2) for columns in (ours, theirs))
+    ours_drawn, theirs_drawn = (np.stack([c.draws for c in columns], axis=2) for columns in (ours, theirs))
     draws = improvement_draws(ours_drawn, theirs_drawn)
     return Estimate(probability_of_improvement(ours_won, theirs_won), *percentile_interval(draws))

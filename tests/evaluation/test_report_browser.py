@@ -29,7 +29,7 @@ HOSTILE = "</script><script>window.owned = 1</script><img src=x onerror='window.
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("browser") / "run"
     build_run(path, methods=["grpo", "taspo", "random_weights"], n=40, failed=[("random_weights", "webshop", 1)])
-    for file in path.glob("cells/taspo/alfworld/seed-0/episodes/train-*.gz"):
+    for file in path.glob("cells/taspo/searchqa/seed-0/episodes/train-*.gz"):
         episodes = list(read_episodes(file))
         episodes[0].turns[0].observation += HOSTILE
         episodes[0].turns[1].action = HOSTILE
@@ -150,6 +150,7 @@ def test_a_click_shows_the_episode_with_its_guidance_and_the_credit_of_each_acti
 
 def test_text_of_an_episode_is_never_read_as_markup(page: Chrome) -> None:
     choose(page, "method", "taspo")
+    choose(page, "env", "searchqa")
     choose(page, "split", "train")
     shown = page.find_element("id", "episode").text
     assert shown.count(HOSTILE) == 2

@@ -81,7 +81,7 @@ def seeds_drawn(scores: Array, reps: int) -> Array:
     """The crossed bootstrap of runs that hold one task each benchmark, so that only the runs are drawn."""
     rng = np.random.default_rng(0)
     runs, strata = scores.shape
-    once = np.ones((reps, 1))
+    once = np.ones((reps, 1), dtype=np.uint8)
     columns = [scores[:, [stratum]] for stratum in range(strata)]
     return np.concatenate(
         [statistics.seed_draws(c, once, rng.integers(runs, size=(reps, runs))) for c in columns], axis=1
