@@ -1,4 +1,4 @@
-"""Rank verified submissions: per benchmark and over all of them, with intervals, and with ties where there are ties."""
+"""Rank verified submissions, per benchmark and over all: with intervals, and with ties where there are some."""
 
 from __future__ import annotations
 

@@ -10,8 +10,10 @@ from taspo_bench.leaderboard.board import Board
 
 WIDTH, HEIGHT = 900, 380
 LEFT, RIGHT, TOP, BOTTOM = 56, 190, 16, 52
-NONE_GAP = 70
+ZERO_GAP = 70
+UNDECLARED_GAP = 110
 LABEL_GAP = 15
+LABEL_LENGTH = 24
 
 
 @dataclass(frozen=True)
@@ -62,16 +64,15 @@ def budget_plot(board: Board) -> BudgetPlot | None:
             return undeclared
         if steps == 0:
             return zero
-        span = undeclared - zero - 2 * NONE_GAP
-        return round(zero + NONE_GAP + span * (math.log10(steps) - low) / (high - low), 1)
+        span = undeclared - zero - ZERO_GAP - UNDECLARED_GAP
+        return round(zero + ZERO_GAP + span * (math.log10(steps) - low) / (high - low), 1)
 
+    budgets = {row.environment_steps for row, _ in rows}
     labels = _spread([_height(estimate.value) for _, estimate in rows])
     points = tuple(
         Point(
             key=row.entry.key,
-            label=row.entry.manifest.name
-            if len(row.entry.manifest.name) <= 28
-            else row.entry.manifest.name[:27] + "…",
+            label=_short(row.entry.manifest.name),
             ranked=row.entry.manifest.ranked,
             x=place(row.environment_steps),
             y=_height(estimate.value),
@@ -85,13 +86,17 @@ def budget_plot(board: Board) -> BudgetPlot | None:
     ticks = [(place(10**exponent), f"{10**exponent:,}") for exponent in range(low, high + 1)]
     return BudgetPlot(
         points,
-        ((zero, "0"), *ticks, (undeclared, "not declared")),
+        tuple([(zero, "0")] * (0 in budgets) + ticks + [(undeclared, "not declared")] * (None in budgets)),
         tuple((_height(share / 100), str(share)) for share in range(0, 101, 20)),
     )
 
 
 def _ranked_figure(unseen: Estimate | None, seen: Estimate | None, board: Board) -> Estimate | None:
     return unseen if board.ranked_by == "unseen" else seen
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LABEL_LENGTH else f"{name[: LABEL_LENGTH - 1]}…"
 
 
 def _height(share: float) -> float:

@@ -66,10 +66,9 @@ def table_csv(boards: Sequence[Board]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     figures = [f"{kind}{part}" for kind in ("unseen", "seen") for part in ("", "_low", "_high")]
-    writer.writerow(
-        ["board", "rank", "tied", "ranked", "submission", "method", "base_model", "parameters_trained", "seeds"]
-        + [*figures, "environment_steps", "response_tokens", "notes", "archive_sha256"]
-    )
+    names = ["submission", "method", "base_model", "parameters_trained", "seeds"]
+    budget = ["environment_steps", "response_tokens", "notes", "archive_sha256"]
+    writer.writerow(["board", "rank", "tied", "ranked", *names, *figures, *budget])
     for board in boards:
         for row in board.rows:
             manifest = row.entry.manifest

@@ -100,7 +100,7 @@ def page(verdict: Verdict) -> str:
     if verdict.manifest:
         manifest = verdict.manifest
         lines += [
-            f"submission: {shown(manifest.name)}, {'ranked' if manifest.ranked else 'a reference outside the ranking'}",
+            f"submission: {shown(manifest.name)}, {'ranked' if manifest.ranked else 'a reference, not ranked'}",
             f"method: {shown(manifest.method)}, model {shown(manifest.base_model)}",
             f"seeds: {', '.join(map(str, manifest.seeds))}; licence {shown(manifest.licence)}",
         ]
