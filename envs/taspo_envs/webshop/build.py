@@ -19,7 +19,7 @@ import numpy as np
 
 from taspo_envs.webshop.catalogue import Oddities, Product, read_products
 from taspo_envs.webshop.choices import full_choice
-from taspo_envs.webshop.columns import TextColumn, TextWriter
+from taspo_envs.webshop.columns import TextColumn, TextWriter, map_array
 from taspo_envs.webshop.goals import Goal, draw_price, human_goals, synthetic_count, synthetic_goals, weighted
 from taspo_envs.webshop.index import IndexBuilder
 from taspo_envs.webshop.nouns import Tagger
@@ -123,7 +123,7 @@ def _write_products(
 
 
 def _stored(work: Path) -> Iterator[tuple[Product, float]]:
-    products, prices = TextColumn(work / "products"), np.load(work / "prices.npy", mmap_mode="r")
+    products, prices = TextColumn(work / "products"), map_array(work / "prices.npy")
     for row in range(len(products)):
         yield Product.from_json(products[row]), float(prices[row])
 

@@ -5,10 +5,18 @@ This is the layout of an Arrow string column; written in one pass, read without 
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """A saved array, mapped into memory, as a plain array (numpy's memmap class makes every small access slow)."""
+    return np.asarray(np.load(path, mmap_mode="r"))
 
 
 class TextWriter:
@@ -31,9 +39,11 @@ class TextColumn:
     """A written column. Indexing gives the text of a row."""
 
     def __init__(self, path: Path) -> None:
-        self._starts = np.load(path.with_suffix(".npy"), mmap_mode="r")
-        size = int(self._starts[-1])
-        self._bytes = np.memmap(path.with_suffix(".bin"), dtype=np.uint8, mode="r") if size else np.empty(0, np.uint8)
+        self._starts = map_array(path.with_suffix(".npy"))
+        self._bytes: bytes | mmap.mmap = b""
+        if self._starts[-1]:
+            with path.with_suffix(".bin").open("rb") as file:
+                self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     @staticmethod
     def write(path: Path, texts: Iterable[str]) -> None:
@@ -47,7 +57,7 @@ class TextColumn:
         return len(self._starts) - 1
 
     def _raw(self, row: int) -> bytes:
-        return self._bytes[int(self._starts[row]) : int(self._starts[row + 1])].tobytes()
+        return self._bytes[self._starts[row] : self._starts[row + 1]]
 
     def __getitem__(self, row: int) -> str:
         if not 0 <= row < len(self):

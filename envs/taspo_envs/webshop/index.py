@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +16,14 @@ from scipy import sparse
 
 from taspo_envs.webshop.analysis import analyze
 from taspo_envs.webshop.catalogue import Product
-from taspo_envs.webshop.columns import TextColumn
+from taspo_envs.webshop.columns import TextColumn, map_array
 
 K1 = np.float32(0.9)
 B = np.float32(0.4)
 HITS = 50
+SAMPLE = 16
+"""Every sixteenth score is enough to see which ones cannot be among the best."""
+TINY = np.finfo(np.float32).tiny
 
 
 def document(product: Product) -> str:
@@ -114,10 +116,10 @@ class Index:
     """A written index, opened by mapping its files into memory."""
 
     def __init__(self, folder: Path) -> None:
-        self._by_asin = np.load(folder / "by_asin.npy", mmap_mode="r")
-        self._starts = np.load(folder / "starts.npy", mmap_mode="r")
-        self._docs = np.load(folder / "docs.npy", mmap_mode="r")
-        self._impacts = np.load(folder / "impacts.npy", mmap_mode="r")
+        self._by_asin = map_array(folder / "by_asin.npy")
+        self._starts = map_array(folder / "starts.npy")
+        self._docs = map_array(folder / "docs.npy")
+        self._impacts = map_array(folder / "impacts.npy")
         self._terms = TextColumn(folder / "terms")
 
     def search(self, query: str, hits: int = HITS) -> tuple[list[int], list[float]]:
@@ -130,15 +132,20 @@ class Index:
             row = self._terms.find(term)
             if row is not None:
                 part = slice(int(self._starts[row]), int(self._starts[row + 1]))
-                scores[self._docs[part]] += self._impacts[part] * np.float32(count)
+                impacts = self._impacts[part]
+                scores[self._docs[part]] += impacts if count == 1 else impacts * np.float32(count)
         best = _best(scores.astype(np.float32), hits)
         return [int(row) for row in self._by_asin[best]], [float(scores[doc]) for doc in best]
 
 
-def _best(scores: NDArray[np.float32], hits: int) -> Sequence[int] | NDArray[np.int64]:
-    found = np.flatnonzero(scores)
+def _best(scores: NDArray[np.float32], hits: int) -> NDArray[np.int64]:
+    """Documents with the highest scores above zero; equal scores in their own order."""
+    found = np.flatnonzero(scores >= max(_bound(scores[::SAMPLE], hits), TINY))
     if len(found) > hits:
-        found_scores = scores[found]
-        least = np.partition(found_scores, len(found) - hits)[len(found) - hits]
-        found = found[found_scores >= least]
+        found = found[scores[found] >= _bound(scores[found], hits)]
     return found[np.argsort(-scores[found], kind="stable")][:hits]
+
+
+def _bound(scores: NDArray[np.float32], hits: int) -> np.float32:
+    """The score that ``hits`` of some scores reach, which is no more than that of all; 0 for fewer scores."""
+    return np.partition(scores, -hits)[-hits] if len(scores) >= hits else np.float32(0)

@@ -10,9 +10,10 @@ import importlib.util
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
-from typing import Protocol
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Any, Protocol
 
 from taspo_envs.webshop.catalogue import Product
 
@@ -68,35 +69,38 @@ def _words(title: str) -> Iterator[str]:
 
 
 class SpacyTagger:
-    """The nouns of an installed spaCy pipeline, as WebShop takes them."""
+    """The nouns of an installed spaCy pipeline, as WebShop takes them. spaCy itself is imported on first use."""
 
-    def __init__(self, pipeline: str) -> None:
+    def __init__(self, pipeline: EntryPoint) -> None:
+        model = pipeline.dist.version if pipeline.dist else "?"
+        self.name = f"spacy {version('spacy')} {pipeline.name} {model}"
+        self._pipeline = pipeline.name
+
+    @cached_property
+    def _nlp(self) -> Any:
         import spacy
 
-        self._nlp = spacy.load(pipeline, disable=["ner"])
-        self.name = f"spacy {spacy.__version__} {pipeline} {self._nlp.meta['version']}"
+        return spacy.load(self._pipeline, disable=["ner"])
 
     def nouns(self, title: str) -> tuple[str, ...]:
-        return tuple(token.text.lower() for token in self._nlp(title) if token.pos_ in ("NOUN", "PROPN"))
+        return _nouns(self._nlp(title))
 
     def tag(self, products: Iterable[Product]) -> Iterator[Product]:
-        pairs = self._nlp.pipe(((product.title, product) for product in products), as_tuples=True, batch_size=256)
-        for doc, product in pairs:
-            yield replace(
-                product, nouns=tuple(token.text.lower() for token in doc if token.pos_ in ("NOUN", "PROPN"))
-            )
+        pairs = ((product.title, product) for product in products)
+        for doc, product in self._nlp.pipe(pairs, as_tuples=True, batch_size=256):
+            yield replace(product, nouns=_nouns(doc))
+
+
+def _nouns(doc: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(token.text.lower() for token in doc if token.pos_ in ("NOUN", "PROPN"))
 
 
 def best_tagger() -> Tagger:
-    """spaCy's tagger if the extra ``[webshop]`` and an English pipeline are installed, else the lexicon."""
-    if importlib.util.find_spec("spacy") is None:
+    """spaCy's tagger if the extra ``[webshop]`` and an English pipeline are installed, else the lexicon.
+
+    Of several pipelines en_core_web_sm is taken, which the recorded values were made with.
+    """
+    pipelines = [point for point in entry_points(group="spacy_models") if point.name.startswith("en_core_web_")]
+    if not pipelines or importlib.util.find_spec("spacy") is None:
         return LexiconTagger()
-    import spacy
-
-    installed = sorted(name for name in spacy.util.get_installed_models() if name.startswith("en_core_web_"))
-    return SpacyTagger(min(installed, key=_preference)) if installed else LexiconTagger()
-
-
-def _preference(pipeline: str) -> tuple[bool, str]:
-    """en_core_web_sm first: the recorded values were made with it."""
-    return not pipeline.startswith("en_core_web_sm"), pipeline
+    return SpacyTagger(min(pipelines, key=lambda point: (not point.name.startswith("en_core_web_sm"), point.name)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from taspo_bench.errors import DataError, InputError
 from taspo_envs.webshop.catalogue import Product
-from taspo_envs.webshop.columns import TextColumn
+from taspo_envs.webshop.columns import TextColumn, map_array
 from taspo_envs.webshop.goals import Goal
 from taspo_envs.webshop.index import Index
 
@@ -34,8 +34,8 @@ class Store:
         self._products = TextColumn(folder / "products")
         self._listings = TextColumn(folder / "listings")
         self._asins = TextColumn(folder / "asins")
-        self._by_asin = np.load(folder / "by_asin.npy", mmap_mode="r")
-        self._prices = np.load(folder / "prices.npy", mmap_mode="r")
+        self._by_asin = map_array(folder / "by_asin.npy")
+        self._prices = map_array(folder / "prices.npy")
         self._index = Index(folder)
         self.product = lru_cache(maxsize=1024)(self._read_product)
         self.search = lru_cache(maxsize=1024)(self._search)
@@ -72,7 +72,7 @@ class Store:
     def rows_where(self, field: str, value: str) -> list[int]:
         """Rows whose ``category`` or ``query`` is a value."""
         codes, names = (
-            np.load(self.folder / f"{field}.npy", mmap_mode="r"),
+            map_array(self.folder / f"{field}.npy"),
             TextColumn(self.folder / f"{field}_names"),
         )
         code = names.find(value)
