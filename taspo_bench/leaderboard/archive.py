@@ -221,8 +221,9 @@ class _Inflated:
             try:
                 piece = self._inflate.decompress(packed, CHUNK)
             except zlib.error as error:
-                where = "not a gzip file" if self._total == 0 else f"broken at byte {self._total} of its contents"
-                raise MalformedSubmission(f"the archive is {where} ({error}); it must be a .tar.gz") from error
+                headless = "header" in str(error)
+                where = "no gzip file; it must be a .tar.gz" if headless else f"broken behind byte {self._total}"
+                raise MalformedSubmission(f"the archive is {where} ({error})") from error
             self._total += len(piece)
             if self._total > UNPACKED_LIMIT:
                 raise MalformedSubmission(f"the archive unpacks to more than {UNPACKED_LIMIT} bytes")

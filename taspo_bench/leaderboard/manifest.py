@@ -166,7 +166,7 @@ def _json(data: bytes, place: str) -> Any:
     except RecursionError as error:
         raise MalformedSubmission(f"{place}: nested too deeply") from error
     except ValueError as error:
-        raise MalformedSubmission(f"{place}: not JSON ({shown(str(error)).strip(chr(39))})") from error
+        raise MalformedSubmission(f"{place}: not JSON ({error})") from error
 
 
 def _refuse_constant(name: str) -> NoReturn:
