@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from functools import cache
 from pathlib import Path
 
 from taspo_bench.errors import DataError
@@ -66,7 +65,7 @@ def _folder_of(data: str) -> Path:
         if (folder / MANIFEST).is_file():
             return folder
         if any(folder.glob(PATTERNS["products"])):
-            return _built(tuple(raw_files(list(folder.glob("*.json"))).items()))
+            return _built(raw_files(list(folder.glob("*.json"))))
     raise DataError(
         f"{root}: neither it nor its subfolder webshop holds {PATTERNS['products']}; give WebShop's raw files"
     )
@@ -103,15 +102,16 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@cache
-def _built(files: tuple[tuple[str, Path], ...]) -> Path:
+def _built(files: dict[str, Path]) -> Path:
     """The cached store of raw files; files of another size or date are built anew."""
     tagger = best_tagger()
-    stats = [(role, str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for role, path in files]
+    stats = [
+        (role, str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for role, path in files.items()
+    ]
     key = hashlib.sha256(json.dumps([FORMAT, tagger.name, stats]).encode()).hexdigest()
     folder = cache_root() / "webshop" / f"store-{key[:16]}"
     if not (folder / MANIFEST).is_file():
-        build(open_source(dict(files), files[0][1].parent.name), folder, tagger)
+        build(open_source(files, files["products"].parent.name), folder, tagger)
     return folder
 
 

@@ -95,6 +95,7 @@ def _nouns(doc: Iterable[Any]) -> tuple[str, ...]:
     return tuple(token.text.lower() for token in doc if token.pos_ in ("NOUN", "PROPN"))
 
 
+@cache
 def best_tagger() -> Tagger:
     """spaCy's tagger if the extra ``[webshop]`` and an English pipeline are installed, else the lexicon.
 
