@@ -45,7 +45,7 @@ def generalization(summary: Summary) -> Figure | None:
 @styled
 def gain(summary: Summary) -> Figure | None:
     """Gain over the baseline in percent of its success, with 95 % intervals, per benchmark and averaged."""
-    methods = list(dict.fromkeys(gain.method for gain in summary.gains))
+    methods = list(dict.fromkeys(gain.method for gain in summary.gains if gain.relative))
     if not methods:
         return None
     panels_of = [*summary.envs, "average"] if len(summary.envs) > 1 else list(summary.envs)

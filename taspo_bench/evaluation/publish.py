@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from taspo_bench.config import WARM_START
 from taspo_bench.episode import Episode
-from taspo_bench.errors import DataError
+from taspo_bench.errors import DataError, RunError
 from taspo_bench.evaluation.breakdowns import result_records, wall_clock_table
 from taspo_bench.evaluation.episode_sample import sample_episodes
 from taspo_bench.evaluation.outcomes import gather
@@ -41,23 +41,34 @@ def write_summary(run_dir: Path, paper: bool = False) -> Summary:
 
     Raises:
         DataError: no run folder, or a file in it that is not what its name says.
+        RunError: a file could not be written; those written before are whole, the others as they were.
     """
     run = read_run(run_dir)
     summary = summarize(run.cells)
+    try:
+        _publish(run, summary, paper)
+    except OSError as error:
+        raise RunError(
+            f"{run_dir}: the summary could not be written ({error.strerror or error}); the results of the cells are "
+            "safe: make room or make the folder writable, and run again with --resume"
+        ) from error
+    return summary
+
+
+def _publish(run: Run, summary: Summary, paper: bool) -> None:
     tables = all_tables(summary, paper)
-    _write(run_dir / "summary.json", json.dumps(summary.to_json(), indent=1) + "\n")
-    _write(run_dir / "summary.csv", to_csv(*result_records([*summary.warm_start, *summary.results])))
-    _write(run_dir / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
-    _write(run_dir / "summary.tex", "\n".join(map(to_latex, tables)))
+    _write(run.path / "summary.json", json.dumps(summary.to_json(), indent=1) + "\n")
+    _write(run.path / "summary.csv", to_csv(*result_records([*summary.warm_start, *summary.results])))
+    _write(run.path / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
+    _write(run.path / "summary.tex", "\n".join(map(to_latex, tables)))
 
     logs = {cell.key: cell.metrics() for cell in run.cells if cell.method != WARM_START}
     sample = sample_episodes(run.cells)
-    (run_dir / "plots").mkdir(exist_ok=True)
+    (run.path / "plots").mkdir(exist_ok=True)
     names = _draw(run, summary, logs, [episode for episode in sample.episodes if episode[1].split == "train"])
     if seconds := phase_seconds(logs):
         tables.append(wall_clock_table(seconds))
-    _write(run_dir / "report.html", render_report(run, summary, tables, names, sample))
-    return summary
+    _write(run.path / "report.html", render_report(run, summary, tables, names, sample))
 
 
 def _draw(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -39,7 +39,8 @@ AVERAGING = "arithmetic mean of the benchmarks' relative gains, each benchmark w
 class Result:
     """One method on one split. Rates are shares in [0, 1]; ``success`` is micro, over tasks, then over seeds.
 
-    tied: its difference from the best method of this split is not told apart from 0 (the best is tied with itself).
+    best: no method does better on this split, and some method does worse. tied: its difference from the best is not
+    told apart from 0 (the best is tied with itself).
     """
 
     method: str
@@ -188,9 +189,10 @@ def _mark_best(results: Sequence[Result], outcomes: Sequence[Outcomes]) -> list[
     for result, outcome in zip(results, outcomes, strict=True):
         rivals = [rival for rival in outcomes if rival.bench is outcome.bench]
         top = max(rivals, key=lambda rival: float(rival.won.mean()))
-        level = bool(top.won.mean() == outcome.won.mean())
+        contested = len({float(rival.won.mean()) for rival in rivals}) > 1
+        best = contested and float(top.won.mean()) == float(outcome.won.mean())
         low, high = _difference(outcome, top)
-        marked.append(Result(**{**vars(result), "best": level, "tied": level or low <= 0 <= high}))
+        marked.append(replace(result, best=best, tied=best or (contested and low <= 0 <= high)))
     return marked
 
 
@@ -269,7 +271,8 @@ def _aggregates(outcomes: Sequence[Outcomes], baseline: str | None) -> list[Aggr
             if columns.keys() == set(envs) and len({len(column.seeds) for column in columns.values()}) == 1
         }
         reference = complete.get(baseline) if baseline else None
-        top = max(complete.values(), key=_mean_success, default=[])
+        contested = len(set(map(_mean_success, complete.values()))) > 1
+        top = max(complete.values(), key=_mean_success) if contested else None
         for method, columns in complete.items():
             against = reference if method != baseline else None
             rows.append(_aggregate(method, kind, tuple(envs), columns, against, top))
@@ -294,11 +297,9 @@ def _aggregate(
     envs: tuple[str, ...],
     columns: list[Outcomes],
     reference: list[Outcomes] | None,
-    top: list[Outcomes],
+    top: list[Outcomes] | None,
 ) -> Aggregate:
-    best = _mean_success(columns) == _mean_success(top)
-    differences = [mean(ours.draws) - mean(theirs.draws) for ours, theirs in zip(columns, top, strict=True)]
-    low, high = percentile_interval(np.mean(differences, axis=0))
+    best = top is not None and _mean_success(columns) == _mean_success(top)
     return Aggregate(
         method=method,
         kind=kind,
@@ -308,8 +309,14 @@ def _aggregate(
         relative=_relative(list(zip(columns, reference, strict=True))) if reference else None,
         improvement=_improvement(columns, reference) if reference else None,
         best=best,
-        tied=best or low <= 0 <= high,
+        tied=best or (top is not None and _is_tied(columns, top)),
     )
+
+
+def _is_tied(columns: Sequence[Outcomes], top: Sequence[Outcomes]) -> bool:
+    differences = [mean(ours.draws) - mean(theirs.draws) for ours, theirs in zip(columns, top, strict=True)]
+    low, high = percentile_interval(np.mean(differences, axis=0))
+    return low <= 0 <= high
 
 
 def _pooled(columns: Sequence[Outcomes], statistic: Statistic) -> Estimate:

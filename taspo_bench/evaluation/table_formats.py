@@ -109,8 +109,10 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def terminal_table(summary: Summary) -> Group:
     """What `run` and `compare` print: success, and the gain over the baseline if there is one."""
     from rich.console import Group
+    from rich.text import Text
 
-    return Group(*(to_rich(table) for table in (success_table(summary), gain_table(summary)) if table.rows))
+    tables = [table for table in (success_table(summary), gain_table(summary)) if table.rows]
+    return Group(*(part for table in tables for part in (to_rich(table), Text(f"{table.note}\n", style="dim"))))
 
 
 def to_rich(table: Table) -> RichTable:
@@ -127,7 +129,7 @@ def to_rich(table: Table) -> RichTable:
     labels = table.labels
     if labels == 1 and len(table.rows) < len(table.columns) - 1:
         lines = [list(line) for line in zip(*lines, strict=True)]
-    shown = RichTable(title=table.title, caption=table.note, box=box.SIMPLE_HEAD, caption_justify="left")
+    shown = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD)
     for place, heading in enumerate(lines[0]):
         shown.add_column(heading, justify="left" if place < labels else "right", overflow="fold")
     for line in lines[1:]:

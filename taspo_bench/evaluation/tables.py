@@ -155,7 +155,7 @@ def gain_table(summary: Summary) -> Table:
             *(percent_gain(gains.get((method, *key))) for key in columns),
             *(percent_gain(averages.get((method, kind))) for kind in kinds),
         )
-        for method in dict.fromkeys(gain.method for gain in summary.gains)
+        for method in dict.fromkeys(gain.method for gain in summary.gains if gain.relative)
     ]
     return Table(
         "gain",

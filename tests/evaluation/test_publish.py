@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from run_builder import build_run, dump
 
-from taspo_bench.errors import DataError
+from taspo_bench.errors import DataError, RunError
 from taspo_bench.evaluation.publish import write_summary
 
 PLOTS = {"credit", "gain", "generalization", "learning_curves", "profiles", "wall_clock"}
@@ -101,6 +102,32 @@ def test_a_metrics_line_cut_short_by_a_kill_is_left_out(tmp_path: Path) -> None:
     with (path / "cells/taspo/alfworld/seed-0/metrics.jsonl").open("a") as file:
         file.write('{"update": 4, "succ')
     write_summary(path)
+
+
+def test_a_disk_without_room_leaves_every_file_whole(tmp_path: Path) -> None:
+    path = small(tmp_path / "run")
+    write_summary(path)
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    record = json.loads((path / "cells/taspo/alfworld/seed-0/eval.json").read_text())
+    for split in record["splits"].values():
+        split["tasks"] = {task_id: {**task, "won": True} for task_id, task in split["tasks"].items()}
+    dump(path / "cells/taspo/alfworld/seed-0/eval.json", record)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(
+            RunError, match=r"the summary could not be written \(File too large\); the results"
+        ) as caught:
+            write_summary(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "\n" not in str(caught.value)
+    after = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    assert after.keys() == before.keys()
+    for file in path.glob("plots/*"):
+        assert after[file] == before[file]
+    json.loads((path / "summary.json").read_text())
+    assert (path / "report.html").read_text().endswith("</html>")
 
 
 @pytest.mark.parametrize(

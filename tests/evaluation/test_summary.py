@@ -73,6 +73,12 @@ def test_methods_that_cannot_be_told_apart_are_tied_and_clear_losers_are_not(tmp
     assert sorted([marks["taspo"], marks["a_rival"]]) == [(False, True), (True, True)]
 
 
+def test_nothing_is_best_where_all_methods_do_the_same(tmp_path: Path) -> None:
+    skill = flat({"warm_start": 0, "grpo": 0, "taspo": 0})
+    summary = summarize(read_run(build_run(tmp_path / "run", n=10, skill=skill)).cells)
+    assert not any(row.best or row.tied for row in (*summary.results, *summary.aggregates))
+
+
 def test_gain_over_the_baseline_is_relative_per_benchmark_and_averaged_over_benchmarks(tmp_path: Path) -> None:
     run = read_run(build_run(tmp_path / "run", envs=["alfworld", "webshop"], n=30))
     summary = summarize(run.cells)

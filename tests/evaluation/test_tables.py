@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -111,6 +112,11 @@ def test_csv_holds_one_row_per_method_split_and_seed_at_full_precision(summary: 
     result = next(result for result in summary.results if (result.method, result.env) == ("taspo", "alfworld"))
     assert float(row["success"]) == result.success.value
     assert {row["status"] for row in rows if row["seed"] == "1" and row["method"] == "taspo"} == {"done", "failed"}
+
+
+def test_a_gain_that_is_defined_nowhere_is_left_out(tmp_path: Path) -> None:
+    path = build_run(tmp_path / "run", envs=["alfworld"], seeds=[0], n=6, skill=lambda *_: 0.0)
+    assert "Gain over" not in printed(summarize(read_run(path).cells), 80)
 
 
 def test_the_terminal_table_fits_eighty_columns_with_nothing_cut(summary: Summary) -> None:
