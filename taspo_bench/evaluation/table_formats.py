@@ -14,7 +14,6 @@ from taspo_bench.evaluation.tables import gain_table, success_table
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.table import Table as RichTable
     from rich.text import Text
 
 LATEX_SPECIAL = {
@@ -106,21 +105,20 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
-def terminal_table(summary: Summary) -> Group:
+def terminal_table(summary: Summary, paper: bool = False) -> Group:
     """What `run` and `compare` print: success, and the gain over the baseline if there is one."""
     from rich.console import Group
-    from rich.text import Text
 
-    tables = [table for table in (success_table(summary), gain_table(summary)) if table.rows]
-    return Group(*(part for table in tables for part in (to_rich(table), Text(f"{table.note}\n", style="dim"))))
+    return Group(*(to_rich(table) for table in (success_table(summary, paper), gain_table(summary)) if table.rows))
 
 
-def to_rich(table: Table) -> RichTable:
-    """The table for a terminal: intervals dimmed and below their figures, the best in bold.
+def to_rich(table: Table) -> Group:
+    """The table and its note for a terminal: intervals dimmed and below their figures, the best in bold.
 
     A table with more columns of figures than rows is turned on its side, so that it stays narrow.
     """
     from rich import box
+    from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -134,7 +132,7 @@ def to_rich(table: Table) -> RichTable:
         shown.add_column(heading, justify="left" if place < labels else "right", overflow="fold")
     for line in lines[1:]:
         shown.add_row(*line)
-    return shown
+    return Group(shown, Text(f"{table.note}\n", style="dim"))
 
 
 def _rich_entry(entry: Entry, label: bool) -> Text:
