@@ -10,7 +10,6 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,15 +24,18 @@ from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.policies.scripted import random_action
 from taspo_bench.rollout import Start, rollout
 from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
-from taspo_bench.training.scoring import micro_batches, score
+from taspo_bench.taspo.guidance import Scope
+from taspo_bench.training.scoring import PolicyScorer, micro_batches, score
 from taspo_bench.transcript import Span, TokenSequence, full, guided
 
 EPISODES_PER_TASK = 3
 BATCH_TOKENS = 4096
 PROBES = 96  # training tasks that success is measured on
 STEPS_PER_ROUND = 100
+STEPS_PER_LATE_ROUND = 25  # once the first tasks are won, success climbs fast
 TEXT = -1  # the turn number of a stretch that is no response
-TEXT_WEIGHT = 0.1  # of a token of the observations, against 1 of a response's
+TEXT_WEIGHT = 0.1  # of a token of the observations, against 1 of a response that has guidance
+CLEAN_WEIGHT = 0.3  # of a response without guidance: reading guidance is to be learned before solving without it
 
 
 @dataclass(frozen=True)
@@ -131,16 +133,16 @@ def warm_start(
     curve: list[dict[str, float]] = []
     envs: list[TextEnv] = []
     best = (-1.0, copy.deepcopy(policy.model.state_dict()))
-    for round_number in range(1, 10_000):
-        losses = [
-            _learn(policy, optimizer, batch, settings, (round_number - 1) * STEPS_PER_ROUND + number)
-            for number, batch in zip(range(STEPS_PER_ROUND), examples, strict=False)
-        ]
-        starts = [Start(task, "train", 0, (settings.seed, round_number, place)) for place, task in enumerate(probes)]
+    steps = 0
+    while not curve or (curve[-1]["success"] < settings.target and curve[-1]["minutes"] < settings.minutes):
+        length = STEPS_PER_LATE_ROUND if best[0] >= 0.05 else STEPS_PER_ROUND
+        losses = [_learn(policy, optimizer, next(examples), settings, steps + number) for number in range(length)]
+        steps += length
+        starts = [Start(task, "train", 0, (settings.seed, steps, place)) for place, task in enumerate(probes)]
         played = rollout(make_env, policy, starts, envs=envs)
         success = float(np.mean([episode.won for episode in played]))
         entry = {
-            "steps": float(round_number * STEPS_PER_ROUND),
+            "steps": float(steps),
             "loss": float(np.mean(losses)),
             "success": success,
             "minutes": (time.monotonic() - begun) / 60,
@@ -149,42 +151,46 @@ def warm_start(
         report(entry)
         if success > best[0]:
             best = (success, copy.deepcopy(policy.model.state_dict()))
-        if success >= settings.target or entry["minutes"] >= settings.minutes:
-            break
     if curve[-1]["success"] < settings.target:
         policy.model.load_state_dict(best[1])
     return WarmStart(policy, tokenizer, curve)
 
 
-def guided_success(
+def reading(
     make_env: Callable[[], TextEnv], policy: LanguageModel, task_ids: Sequence[str], seed: int
-) -> dict[str, Any]:
-    """How well the policy reads guidance: mean log-probability gain of reference actions from their guidance."""
-    from taspo_bench.training.scoring import PolicyScorer
+) -> dict[str, float]:
+    """How well the policy reads turn guidance, on fresh reference episodes.
 
+    Returns:
+        turns: reference actions that had guidance.
+        clean, guided: their mean token log-probability without and with it.
+    """
     env = make_env()
     fmt = policy.format
     assert isinstance(fmt, LineFormat)
-    gains: list[float] = []
     analyzer = ReplayAnalyzer(env, scope="turn", count_tokens=lambda text: len(fmt.encode(text)))
     scorer = PolicyScorer(policy, make_env)
+    clean: list[float] = []
+    shifts: list[float] = []
     for group in reference_groups(env, task_ids, WarmStartSettings(seed=seed + 1)):
         for episode in group.episodes:
             tokenize(episode, fmt)
-        clean = [_clean_logprobs(policy, episode) for episode in group.episodes]
-        for episode, values in zip(group.episodes, clean, strict=True):
-            for turn, logprobs in zip(episode.turns, values, strict=True):
+            for turn, logprobs in zip(episode.turns, _clean_logprobs(policy, episode), strict=True):
                 turn.logprobs = logprobs
-        texts = analyzer.guide(group)
-        pairs = [(episode, text) for episode, text in zip(group.episodes, texts, strict=True) if text]
-        shifts = scorer.shift([episode for episode, _ in pairs], [text for _, text in pairs])
-        for (episode, text), shift in zip(pairs, shifts, strict=True):
-            gains += [
-                float(shift[index].mean())
-                for index, turn in enumerate(episode.turns)
-                if text.texts[index] is not None and turn.sampled
-            ]
-    return {"guided_turns": len(gains), "mean_gain": float(np.mean(gains)) if gains else 0.0}
+        pairs = [(episode, text) for episode, text in zip(group.episodes, analyzer.guide(group), strict=True) if text]
+        found = scorer.shift([episode for episode, _ in pairs], [text for _, text in pairs])
+        for (episode, text), shift in zip(pairs, found, strict=True):
+            for index, turn in enumerate(episode.turns):
+                if turn.sampled and text.texts[index] is not None:
+                    clean.append(float(np.mean(turn.logprobs)))
+                    shifts.append(float(shift[index].mean()))
+    if not clean:
+        return {"turns": 0.0, "clean": 0.0, "guided": 0.0}
+    return {
+        "turns": float(len(clean)),
+        "clean": float(np.mean(clean)),
+        "guided": float(np.mean(clean) + np.mean(shifts)),
+    }
 
 
 @torch.inference_mode()
@@ -204,10 +210,9 @@ def _examples(
     env: TextEnv, groups: Sequence[Group], fmt: LineFormat, settings: WarmStartSettings
 ) -> Iterator[list[tuple[Episode, Guidance | None]]]:
     """Endless batches of episodes, every second one with guidance, of either scope, revealing or not."""
+    kinds: list[tuple[Scope, bool]] = [("turn", False), ("turn", True), ("trajectory", True)]
     analyzers = [
-        ReplayAnalyzer(env, scope, reveal, count_tokens=lambda text: len(fmt.encode(text)))
-        for scope in ("turn", "trajectory")
-        for reveal in (False, True)
+        ReplayAnalyzer(env, scope, reveal, count_tokens=lambda text: len(fmt.encode(text))) for scope, reveal in kinds
     ]
     generator = np.random.default_rng((settings.seed, 7))
     batch: list[tuple[Episode, Guidance | None]] = []
@@ -240,7 +245,9 @@ def _between(sequence: TokenSequence) -> list[Span]:
 
 
 def _weight(span: Span) -> float:
-    return TEXT_WEIGHT if span.turn == TEXT else 1.0
+    if span.turn == TEXT:
+        return TEXT_WEIGHT
+    return 1.0 if span.is_guided else CLEAN_WEIGHT
 
 
 def _learn(

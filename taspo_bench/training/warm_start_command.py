@@ -13,7 +13,7 @@ from taspo_bench import registry
 from taspo_bench.config import CellConfig
 from taspo_bench.training.cell import warm_start_folder
 from taspo_bench.training.checkpoint import save_tiny
-from taspo_bench.training.warm_start import WarmStartSettings, guided_success, warm_start
+from taspo_bench.training.warm_start import WarmStartSettings, reading, warm_start
 
 
 def build(console: Console, env: str, data: str, out: Path | None, seed: int, target: float, minutes: float) -> None:
@@ -35,7 +35,7 @@ def build(console: Console, env: str, data: str, out: Path | None, seed: int, ta
 
     made = warm_start(make_env, settings, report)
     first = make_env()
-    reading = guided_success(make_env, made.policy, first.splits()["train"].task_ids[::20], seed)
+    read = reading(make_env, made.policy, first.splits()["train"].task_ids[::20], seed)
     card = {
         "env": env,
         "command": command,
@@ -43,13 +43,14 @@ def build(console: Console, env: str, data: str, out: Path | None, seed: int, ta
         "data_stamp": asdict(first.data_stamp()),
         "parameters": sum(weight.numel() for weight in made.policy.model.parameters()),
         "torch": torch.__version__,
-        "reading": reading,
+        "reading": read,
         "curve": [{key: round(value, 4) for key, value in entry.items()} for entry in made.curve],
     }
     save_tiny(folder, made.policy, made.tokenizer, card)
     console.print(
-        f"wrote {folder}: success {made.curve[-1]['success']:.3f} without guidance; guidance raises the mean "
-        f"log-probability of reference actions by {reading['mean_gain']:.2f} over {reading['guided_turns']} turns",
+        f"wrote {folder}: success {made.curve[-1]['success']:.3f} without guidance; mean token log-probability of "
+        f"reference actions {read['clean']:.2f} without guidance, {read['guided']:.2f} with it "
+        f"({read['turns']:.0f} turns)",
         highlight=False,
         soft_wrap=True,
     )
