@@ -117,13 +117,13 @@ def _figure(entry: Entry, board: str, kind: str, outcomes: Sequence[Outcomes]) -
     """Success over the main splits of one kind, each split weighing the same; None if one is missing."""
     benchmark = entry.verdict.benchmarks[_boards_of(entry)[board]]
     wanted = {split for split, own in benchmark.main_splits.items() if own == kind}
+    if not wanted or not wanted <= benchmark.splits.keys():
+        return None
     own = [
         outcome
         for outcome in outcomes
         if (outcome.method, outcome.bench.env) == (entry.key, board) and outcome.bench.split in wanted
     ]
-    if not wanted or len(own) < len(wanted):
-        return None
     parts = [
         _Figure(
             crossed_estimate(outcome.won, outcome.bench.weights, outcome.drawn_seeds),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 submit_app = typer.Typer(help="Submissions to a leaderboard, proved by replay.", no_args_is_help=True)
-leaderboard_app = typer.Typer(help="A leaderboard of verified submissions.", no_args_is_help=True)
+leaderboard_app = typer.Typer(no_args_is_help=True)
 
 Data = Annotated[
     str, typer.Option("--data", help="For episodes not played on the embedded data: official, or a folder.")
@@ -75,6 +75,11 @@ def verify_command(
     if out is not None:
         write_verdict(out, verdict)
     raise typer.Exit(verdict.exit_code)
+
+
+@leaderboard_app.callback()
+def leaderboard() -> None:
+    """A leaderboard of verified submissions."""
 
 
 @leaderboard_app.command("build")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -153,7 +154,7 @@ def _benchmark(
             "claimed": {
                 "episodes": len(own),
                 "success": sum(episode.won for episode in own) / total,
-                "score": sum(float(episode.score) for episode in own) / total,
+                "score": math.fsum(episode.score for episode in own) / total,
             },
         }
     steps, tokens = description.environment_steps, description.response_tokens

@@ -51,8 +51,10 @@ class MixedConversation:
         ]
 
 
-def play(env: str, skill: float, seed: int = 0, tasks: int | None = None) -> list[tuple[Split, list[Episode]]]:
-    make = partial(registry.make_env, env)
+def play(
+    env: str, skill: float, seed: int = 0, tasks: int | None = None, max_steps: int | None = None
+) -> list[tuple[Split, list[Episode]]]:
+    make = partial(registry.make_env, env, max_steps=max_steps)
     splits = evaluation_splits(make().splits(), [], tasks)
     return [(split, evaluate(make, MixedPolicy(skill), split, seed)) for split in splits]
 
@@ -66,6 +68,29 @@ def evaluation(
         write_episodes(folder / f"eval-{split.name}.jsonl.gz", episodes)
     record = {"schema": 1, "method": method, "env": env, "seed": seed, "data_stamp": stamp(env)}
     (folder / "eval.json").write_text(json.dumps(record))
+    return folder
+
+
+def run_folder(folder: Path, methods: Sequence[str], env: str, tasks: int) -> Path:
+    """A run of two seeds, as `taspo-bench run` leaves it, as far as submissions read it."""
+    folder.mkdir(parents=True)
+    plan = {"methods": [method for method in methods if method != "warm_start"], "envs": [env], "seeds": [0, 1]}
+    (folder / "config.json").write_text(json.dumps(plan))
+    for method in methods:
+        for seed in (0, 1):
+            cell = evaluation(folder / "cells" / method / env / f"seed-{seed}", env, 0.6, seed, tasks, method)
+            record = json.loads((cell / "eval.json").read_text())
+            record["splits"] = {}
+            (cell / "eval.json").write_text(json.dumps(record))
+            (cell / "episodes").mkdir()
+            for path in cell.glob("eval-*.jsonl.gz"):
+                path.rename(cell / "episodes" / path.name)
+            config = {"method": method, "env": env, "seed": seed, "data": "embedded", "policy": "tiny"}
+            more = {"max_turns": registry.env_class(env).default_max_steps, "warm_start_card": {"parameters": 1234}}
+            (cell / "config.json").write_text(json.dumps({**config, **more}))
+            if method != "warm_start":
+                metrics = [{"env_steps": 300 * (update + 1), "response_tokens": 1000.0} for update in range(3)]
+                (cell / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in metrics))
     return folder
 
 
