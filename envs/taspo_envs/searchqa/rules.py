@@ -14,6 +14,7 @@ from taspo_bench.api import Rule
 from taspo_envs.searchqa.actions import parse
 from taspo_envs.searchqa.bm25 import STOP_WORDS
 
+LONGEST_PHRASE = 8  # words
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 
 
@@ -60,26 +61,43 @@ def read_off(
 
 
 def new_phrases(text: str, question: str, met: str) -> list[str]:
-    """What an action says that the question does not, in the longest pieces that stand in the text ``met``.
+    """What an action says that the question does not: names and words, each with the words of ``met`` around it.
 
-    Pieces are spelt as they are met. Stop words say nothing, except where a text holds nothing else.
+    A new word is given in the longest piece of the action that stands in ``met``, spelt as there; where none does,
+    with the capitalised words beside it. Stop words say nothing, except where a text holds nothing else.
     """
     asked = {word.lower() for word in _WORD.findall(question)}
-    matches = list(_WORD.finditer(text))
-    new = [n for n, word in enumerate(matches) if word[0].lower() not in asked and word[0].lower() not in STOP_WORDS]
-    if not new and matches and all(word[0].lower() in STOP_WORDS for word in matches):
-        new = list(range(len(matches)))
-    phrases = []
+    words = list(_WORD.finditer(text))
+    idle = [word[0].lower() in STOP_WORDS for word in words]
+    new = [n for n, word in enumerate(words) if (all(idle) or not idle[n]) and word[0].lower() not in asked]
+    phrases: list[str] = []
     while new:
-        first = new[0]
-        for last in reversed(new):
-            phrase = text[matches[first].start() : matches[last].end()]
-            spelt = re.search(rf"\b{re.escape(phrase)}\b", met, re.IGNORECASE)
-            if spelt or last == first:
-                phrases.append(spelt[0] if spelt else phrase)
-                new = [n for n in new if n > last]
-                break
+        _, end, phrase = _longest_met(text, words, new[0], met) or _capitalised(text, words, new[0])
+        phrases.append(phrase)
+        new = [n for n in new if n >= end]
     return phrases
+
+
+def _longest_met(text: str, words: Sequence[re.Match[str]], new: int, met: str) -> tuple[int, int, str] | None:
+    """The longest run of words [start, end) around a new word that stands in ``met``, without idle words outside."""
+    for length in range(min(LONGEST_PHRASE, len(words)), 0, -1):
+        for start in range(max(0, new - length + 1), min(new, len(words) - length) + 1):
+            end = start + length
+            if end - start > 1 and {words[start][0].lower(), words[end - 1][0].lower()} & STOP_WORDS:
+                continue
+            piece = text[words[start].start() : words[end - 1].end()]
+            if spelt := re.search(rf"\b{re.escape(piece)}\b", met, re.IGNORECASE):
+                return start, end, spelt[0]
+    return None
+
+
+def _capitalised(text: str, words: Sequence[re.Match[str]], new: int) -> tuple[int, int, str]:
+    start, end = new, new + 1
+    while start > 0 and words[start - 1][0][0].isupper():
+        start -= 1
+    while end < len(words) and words[end][0][0].isupper():
+        end += 1
+    return start, end, text[words[start].start() : words[end - 1].end()]
 
 
 def _holding(found: Mapping[str, str], phrase: str) -> list[str]:

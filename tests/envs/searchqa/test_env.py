@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from taspo_bench.errors import InputError
 from taspo_envs.searchqa.env import SearchQAEnv
+from taspo_envs.searchqa.rules import new_phrases
 
 THREE_HOPS = next(name for name in SearchQAEnv().split.task_ids if name.startswith("3hop"))
 FIRST, SECOND = (f"search[{hop.query}]" for hop in SearchQAEnv().dataset.questions[THREE_HOPS].hops[:2])
@@ -165,6 +166,24 @@ def test_rules_tell_only_what_was_met_and_fit_only_before_they_are_done(env: Sea
         assert rules[step].quote in observation
         observation = env.step(action)[0]
         met += "\n" + observation
+
+
+@pytest.mark.parametrize(
+    "text, phrases",
+    [
+        ("river of Bor Drol", []),
+        ("country of Pan Drol", ["Pan Drol"]),
+        ("country of pan drol", ["Pan Drol"]),
+        ("what is the country of Pan Drol", ["Pan Drol"]),
+        ("country of Zan Drol", ["Zan Drol"]),
+        ("Pan Drol and Kim", ["Pan Drol", "Kim"]),
+        ("no", ["no"]),
+    ],
+)
+def test_new_phrases_are_whole_names_as_they_were_met(text: str, phrases: list[str]) -> None:
+    question = "What is the country of the river of Bor Drol?"
+    met = f"Question: {question}\n1. The river of Bor Drol is Pan Drol. Maps of Bor Drol show Pan Drol."
+    assert new_phrases(text, question, met) == phrases
 
 
 def test_a_rule_fits_another_way_to_the_same_situation(env: SearchQAEnv) -> None:
