@@ -196,7 +196,7 @@ def _manifest(
     description: Description, sources: Sequence[Source], seeds: list[int], benchmarks: dict[str, Any]
 ) -> Manifest:
     method = description.method or sources[0].method
-    if "/" in method:
+    if description.method is None and "/" in method:
         raise InputError(f"the evaluated policy is a folder ({method}); say with --method how it was made")
     config = next((source.config for source in sources if source.config), {})
     base_model = description.base_model or config.get("policy")

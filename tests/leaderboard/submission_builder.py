@@ -19,7 +19,7 @@ from taspo_bench.api import Split, TextEnv
 from taspo_bench.episode import Episode, write_episodes
 from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
 from taspo_bench.leaderboard.submission import Description, pack
-from taspo_bench.policies.policy import Response
+from taspo_bench.policies.policy import Policy, Response
 from taspo_bench.policies.scripted import ExpertPolicy, RandomPolicy
 
 Json = dict[str, Any]
@@ -51,20 +51,36 @@ class MixedConversation:
         ]
 
 
+class SayingPolicy:
+    """Says one thing for ever."""
+
+    name = "saying"
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def begin(self, envs: Sequence[TextEnv], generators: Sequence[np.random.Generator]) -> SayingPolicy:
+        return self
+
+    def respond(self, live: Sequence[int], observations: Sequence[str]) -> list[Response]:
+        return [Response(f"I say: {self.text}", self.text) for _ in live]
+
+
 def play(
-    env: str, skill: float, seed: int = 0, tasks: int | None = None, max_steps: int | None = None
+    env: str, policy: float | Policy, seed: int = 0, tasks: int | None = None, max_steps: int | None = None
 ) -> list[tuple[Split, list[Episode]]]:
     make = partial(registry.make_env, env, max_steps=max_steps)
     splits = evaluation_splits(make().splits(), [], tasks)
-    return [(split, evaluate(make, MixedPolicy(skill), split, seed)) for split in splits]
+    player = MixedPolicy(policy) if isinstance(policy, float) else policy
+    return [(split, evaluate(make, player, split, seed)) for split in splits]
 
 
 def evaluation(
-    folder: Path, env: str, skill: float, seed: int = 0, tasks: int | None = None, method: str = "mixed"
+    folder: Path, env: str, policy: float | Policy, seed: int = 0, tasks: int | None = None, method: str = "mixed"
 ) -> Path:
     """A folder as `taspo-bench eval --out` writes it."""
     folder.mkdir(parents=True)
-    for split, episodes in play(env, skill, seed, tasks):
+    for split, episodes in play(env, policy, seed, tasks):
         write_episodes(folder / f"eval-{split.name}.jsonl.gz", episodes)
     record = {"schema": 1, "method": method, "env": env, "seed": seed, "data_stamp": stamp(env)}
     (folder / "eval.json").write_text(json.dumps(record))

@@ -53,6 +53,7 @@
     button.addEventListener("click", () => sort(button.closest("th")));
   }
   form.addEventListener("input", refresh);
+  form.addEventListener("change", refresh);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(refresh));
   refresh();
