@@ -154,6 +154,26 @@ def test_the_treated_object_goes_to_the_target_and_the_untreated_to_the_station(
         assert treated == {actions[treat + 1]}
 
 
+def test_a_twin_that_is_treated_already_ends_the_fetching(env: ALFWorldEnv) -> None:
+    for task_id in (task_id for task_id in TASKS if task_id.split("/")[0] in ("clean", "heat", "cool")):
+        obj = task_id.split("/")[1].partition("-")[0]
+        actions = solution(task_id)
+        take = next(index for index, action in enumerate(actions) if action.startswith("take"))
+        thing = actions[take].removeprefix("take ").partition(" from ")[0]
+        twin = {f"{obj} 1": f"{obj} 2", f"{obj} 2": f"{obj} 1"}[thing]
+        play(env, actions[:take], task_id)
+        if f"take {twin} from" in " ".join(env.admissible_actions):
+            treat = next(index for index, action in enumerate(actions) if action.startswith(task_id.split("/")[0]))
+            rules = rules_of(env, task_id, actions)
+            other = [action.replace(thing, twin) for action in actions[: treat + 1]]
+            back = f"go to {actions[take].partition(' from ')[2]}"
+            returned = [*other, *([back] if treat > take + 1 else []), f"move {twin} to {back[6:]}"]
+            assert actions[take] in fitting(env, rules, actions[:take], task_id)
+            assert actions[take] not in fitting(env, rules, returned, task_id)
+            return
+    pytest.fail("no task with two objects of the wanted type at one place")
+
+
 def test_the_second_object_goes_where_the_first_one_is(env: ALFWorldEnv) -> None:
     task_id = next(
         task_id for task_id in TASKS if task_id.startswith("two/") and "-shelf/" in task_id and has_two(env, task_id)
@@ -182,6 +202,7 @@ def test_the_second_object_is_fetched_while_the_first_is_in_sight_at_the_target(
         if glance and actions[0] != glance[0]:
             rules = rules_of(env, task_id, actions)
             assert glance[0] in fitting(env, rules, [*glance, *actions[: first_put + 1]], task_id)
+            assert glance[0] not in fitting(env, rules, [*glance, actions[0]], task_id)
             return
     pytest.fail("no such task among ten")
 
