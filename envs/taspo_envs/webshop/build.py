@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from taspo_bench.errors import DataError
 from taspo_envs.webshop.catalogue import Oddities, Product, read_products
 from taspo_envs.webshop.choices import full_choice
 from taspo_envs.webshop.columns import TextColumn, TextWriter, map_array
@@ -165,15 +167,16 @@ def make_goals(
 
     ``priced`` is called once for each pass over the products.
     """
-    if kind == HUMAN:
-        for product, price in priced():
-            for goal in human_goals(product, price, source.instructions.get(product.asin, ()), rng):
-                yield product, price, goal
-        return
-    counts = attribute_counts(priced(), source)[0]
+    counts = attribute_counts(priced(), source)[0] if kind == SYNTHETIC else Counter()
     for product, price in priced():
-        for goal in synthetic_goals(product, price, source.attributes.get(product.asin, {}), rng):
-            yield product, price, weighted(goal, counts)
+        with _entries_of(product):
+            if kind == HUMAN:
+                goals = list(human_goals(product, price, source.instructions.get(product.asin, ()), rng))
+            else:
+                made = synthetic_goals(product, price, source.attributes.get(product.asin, {}), rng)
+                goals = [weighted(goal, counts) for goal in made]
+        for goal in goals:
+            yield product, price, goal
 
 
 def attribute_counts(priced: Iterable[tuple[Product, float]], source: Source) -> tuple[Counter[str], list[int]]:
@@ -181,11 +184,24 @@ def attribute_counts(priced: Iterable[tuple[Product, float]], source: Source) ->
     wanted: Counter[str] = Counter()
     counts = []
     for product, _price in priced:
-        entry = source.attributes.get(product.asin, {})
-        counts.append(synthetic_count(product, entry))
-        for attribute in entry["instruction_attributes"] if counts[-1] else ():
-            wanted[attribute] += counts[-1]
+        with _entries_of(product):
+            entry = source.attributes.get(product.asin, {})
+            counts.append(synthetic_count(product, entry))
+            for attribute in entry["instruction_attributes"] if counts[-1] else ():
+                wanted[attribute] += counts[-1]
     return wanted, counts
+
+
+@contextmanager
+def _entries_of(product: Product) -> Iterator[None]:
+    """Turns what goes wrong while a product's instructions are read into a :class:`DataError` that names it."""
+    try:
+        yield
+    except (KeyError, AttributeError, TypeError) as error:
+        raise DataError(
+            f"instructions of product {product.asin!r}: {type(error).__name__} {error}; give WebShop's own "
+            "items_ins_v2 and items_human_ins files"
+        ) from error
 
 
 def sha256_of(texts: Iterable[str]) -> str:

@@ -84,9 +84,9 @@ def clean_pricing(pricing: str | None) -> tuple[tuple[float, ...], str]:
     return prices[:2], tag
 
 
-def clean_options(customization: dict[str, Any] | list[Any] | None) -> dict[str, tuple[str, ...]]:
+def clean_options(customization: dict[str, Any] | None) -> dict[str, tuple[str, ...]]:
     """Raw customization options -> lower-case option names and values; a null list of values is left out."""
-    if not customization or isinstance(customization, list):
+    if not customization:
         return {}
     return {
         name.lower(): tuple(content["value"].strip().replace("/", " | ").lower() for content in contents)
@@ -107,28 +107,41 @@ def clean_product(raw: dict[str, Any], attributes: dict[str, Any], oddities: Odd
         if not isinstance(bullets, list):
             oddities.note("small_description is not a list")
             bullets = [bullets]
-        pricing, price_tag = clean_pricing(raw.get("pricing"))
+        pricing, price_tag = clean_pricing(_text(raw.get("pricing") or ""))
         customization = raw["customization_options"]
-        if customization and any(values is None for values in dict(customization).values()):
-            oddities.note("option without values")
+        for values in customization.values() if customization else ():
+            if values is None:
+                oddities.note("option list that is null")
         return Product(
             asin=raw["asin"],
-            title=raw["name"],
-            category=raw["category"],
-            query=raw["query"].lower().strip(),
-            product_category=raw["product_category"],
-            description=raw["full_description"] or "",
-            bullets=tuple("" if bullet is None else bullet for bullet in bullets),
+            title=_text(raw["name"]),
+            category=_text(raw["category"]),
+            query=_text(raw["query"]).lower().strip(),
+            product_category=_text(raw["product_category"]),
+            description=_text(raw["full_description"] or ""),
+            bullets=_texts([bullet or "" for bullet in bullets]),
             pricing=pricing,
             price_tag=price_tag,
             options=clean_options(customization),
-            attributes=tuple(attributes.get("attributes", (NO_ATTRIBUTES,))),
+            attributes=_texts(attributes.get("attributes", [NO_ATTRIBUTES])),
         )
     except (KeyError, AttributeError, TypeError) as error:
         raise DataError(
             f"product {raw.get('asin')!r}: its field cannot be used ({type(error).__name__}: {error}); "
             "give it the fields of WebShop's raw schema"
         ) from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not text")
+    return value
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r:.40} is not a list")
+    return tuple(_text(value) for value in values)
 
 
 def read_products(

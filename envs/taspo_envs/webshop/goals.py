@@ -104,8 +104,10 @@ def synthetic_count(product: Product, attributes: Mapping[str, Any]) -> int:
 def weighted(goal: Goal, counts: Mapping[str, int]) -> Goal:
     """A synthetic goal with WebShop's weight: the mean over its attributes of one over the attribute's count.
 
-    ``counts``: in how many goals each attribute is wanted.
+    ``counts``: in how many goals each attribute is wanted. A goal without attributes weighs 0 (WebShop stops there).
     """
+    if not goal.attributes:
+        return replace(goal, weight=0.0)
     return replace(goal, weight=sum(1.0 / counts[name] for name in goal.attributes) / len(goal.attributes))
 
 

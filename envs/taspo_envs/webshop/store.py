@@ -78,6 +78,16 @@ class Store:
         code = names.find(value)
         return [] if code is None else [int(row) for row in np.flatnonzero(codes == code)]
 
+    def report(self) -> list[str]:
+        """What the catalogue holds, a fact a line: counts, how nouns were found, and each oddity of the raw files."""
+        goals = ", ".join(f"{count} {kind} goals" for kind, count in self.manifest["goals"].items())
+        lines = [f"{len(self)} products, {goals}", f"nouns of titles by {self.manifest['nouns']}"]
+        return [
+            *lines,
+            *(f"{count} x {what}" for what, count in self.manifest["oddities"].items()),
+            f"kept in {self.folder}",
+        ]
+
     # --- goals ------------------------------------------------------------------------------------
 
     @cached_property

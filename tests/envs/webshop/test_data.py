@@ -52,6 +52,8 @@ def test_an_import_reports_counts_and_oddities_and_can_be_played(files: list[Pat
     assert store.manifest["goals"] == {"human": 125, "synthetic": 573}
     assert store.manifest["oddities"]["asin seen before"] == 1
     assert ("index", 120) in reported
+    assert store.report()[0] == "120 products, 125 human goals, 573 synthetic goals"
+    assert "1 x asin seen before" in store.report()
     env = WebShopEnv(data=str(tmp_path / "built"))
     env.reset(seed=0)
     assert env.data_stamp().sha256 == store.manifest["sha256"]
@@ -72,6 +74,10 @@ def test_an_import_into_a_taken_folder_is_refused(files: list[Path], tmp_path: P
         ("items_shuffle_120.json", ""),
         ("items_ins_v2_120.json", "<html>"),
         ("items_ins_v2_120.json", "[]"),
+        ("items_human_ins.json", '{"B0KTAI6P8P": [{"instruction": "a"}]}'),
+        ("items_human_ins.json", '{"B0KTAI6P8P": 5}'),
+        ("items_ins_v2_120.json", '{"B0KTAI6P8P": {"attributes": ["a"], "instruction": "b"}}'),
+        ("items_ins_v2_120.json", '{"B0KTAI6P8P": {"attributes": "a"}}'),
     ],
 )
 def test_a_broken_file_is_one_line_and_leaves_nothing(

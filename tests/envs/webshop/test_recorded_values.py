@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from taspo_envs.webshop.catalogue import Oddities, Product, clean_options, clean
 from taspo_envs.webshop.goals import Goal, draw_cap, draw_price, human_goals, official_order
 from taspo_envs.webshop.index import Index, IndexBuilder, document
 from taspo_envs.webshop.normalize import normalize_colour
+from taspo_envs.webshop.nouns import LexiconTagger
 from taspo_envs.webshop.reward import Reward, process, score, token_set_ratio
 
 PARTS = ("reward", "r_type", "r_att", "r_option", "r_price", "query_match", "category_match", "title_score")
@@ -68,6 +70,20 @@ def test_every_reward_and_its_parts_equal_the_recorded_ones(path: Path) -> None:
     cases = recorded.read(path)["cases"]
     found = [{part: getattr(_scored(path, case), part) for part in PARTS} for case in cases]
     assert found == [{part: case["expected"].get(part) for part in PARTS} for case in cases]
+
+
+@pytest.mark.parametrize("path", recorded.files("*rewards.json.gz"))
+def test_the_lexicon_finds_most_of_the_nouns_that_upstream_s_tagger_finds(path: Path) -> None:
+    raw = recorded.read(path)
+    by_title = raw.get("nouns") or {
+        recorded.products(path)[asin].title: nouns for asin, nouns in raw["nouns_of_all_titles"].items()
+    }
+    shared = found = wanted = 0
+    for title, nouns in by_title.items():
+        ours = LexiconTagger().nouns(title)
+        shared += sum((Counter(ours) & Counter(nouns)).values())
+        found, wanted = found + len(ours), wanted + len(nouns)
+    assert shared / found > 0.9 and shared / wanted > 0.9
 
 
 @pytest.mark.parametrize("path", recorded.files("rewards.json.gz"))
