@@ -27,6 +27,8 @@ _DOMAIN_REST = "1aa45e0650c072f2eea2774e3d2f33e0"
 _GRAMMAR_REST = "f7f4284d00aa1c6d1881ead38b89870c"
 _TASK = re.compile(r'("task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*)("(?:[^"\\]|\\.)*")')
 _TOKEN = re.compile(r'"""(.*?)"""|"((?:[^"\\]|\\.)*)"|([\w.]+|::|[{};])', re.DOTALL)
+_PLAIN = re.compile(r'"([^;|"<>\[\]#{}]*)"|([^;|"<>\[\]#{}]+)')
+_SYMBOL = re.compile(r"#[\w()/!<>\-\s,.]+#|\[?\{[^\n]*\}")
 _REFERENCE = re.compile(r"#([^#\s]+)#")
 
 
@@ -79,6 +81,22 @@ def split_task(grammar: str) -> tuple[str, str, str]:
     if not found:
         raise DataError("the game's grammar has no task text: the file is broken")
     return grammar[: found.start(2)], grammar[found.end(2) :], json.loads(found[2], strict=False)
+
+
+def printed(text: str) -> str:
+    """A task text as the game prints it.
+
+    It is a piece of grammar: quotation marks around words vanish, and it ends at the first sign that has no meaning
+    there, such as a semicolon (human-written tasks have some).
+    """
+    text = text.lstrip()
+    pieces, at = [], 0
+    while piece := _PLAIN.match(text, at):
+        pieces.append(piece[2] or piece[1] or "")
+        at = piece.end()
+    if _SYMBOL.match(text, at):
+        raise DataError(f"the task text {text!r} holds grammar symbols: play it with engine='textworld'")
+    return "".join(pieces)
 
 
 @lru_cache(maxsize=32)

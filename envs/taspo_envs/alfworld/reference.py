@@ -12,7 +12,7 @@ from typing import Any
 
 from taspo_bench.errors import DataError, InputError
 from taspo_envs.alfworld.game import FLAG_PREDICATES, TASK_PREFIX, Game
-from taspo_envs.alfworld.generation import GENERATIONS, recognise, split_task
+from taspo_envs.alfworld.generation import GENERATIONS, recognise
 from taspo_envs.alfworld.world import World
 
 
@@ -35,16 +35,16 @@ class ReferenceWorld:
                 f"engine 'textworld' needs packages that are missing ({error}): pip install 'taspo-bench[textworld]'"
             ) from None
         data = data if "pddl_domain" in data else _with_installed_logic(data)
-        self._task_text = split_task(data["grammar"])[2]
         self._env = AlfredDemangler(PddlEnv(EnvInfos(won=True, admissible_commands=True)), shuffle=False)
         self._env.load(dict(data))
-        self._mirror = World(Game(data["pddl_problem"], self._task_text, GENERATIONS["0.4"]))
+        self._mirror = World(Game(data["pddl_problem"], "", GENERATIONS["0.4"]))
         self.reset()
 
     def reset(self) -> str:
         self._commands: list[str] = []
         self._state = self._env.reset()
         self._mirror.reset()
+        self._task_text = str(self._state.feedback).rpartition("\n\n")[2]
         return str(self._state.feedback)
 
     def act(self, command: str) -> str:

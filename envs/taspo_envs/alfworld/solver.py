@@ -171,13 +171,19 @@ def _filled(start: Plan, target: int, wish: Wanted, missing: int, done: tuple[in
     for item in wish.objects:
         if item in done or target not in start.game.accepts[item]:
             continue
-        plans = list(_fetched(start, item, wish.flags, (target,)))
-        if not plans:
-            continue
-        for plan in plans:
-            if target not in plan.at.get(item, ()):
-                plan.put(target)
-        yield from _filled(_shortest(plans), target, wish, missing - 1, (*done, item))
+        plans = list(_placed(start, item, wish.flags, target))
+        if wish.flags & SLICED:
+            for placed in _placed(start, item, wish.flags & ~SLICED, target):
+                plans += _sliced(placed, item)
+        if plans:
+            yield from _filled(_shortest(plans), target, wish, missing - 1, (*done, item))
+
+
+def _placed(start: Plan, item: int, flags: int, target: int) -> Iterator[Plan]:
+    for plan in _fetched(start, item, flags, (target,)):
+        if target not in plan.at.get(item, ()):
+            plan.put(target)
+        yield plan
 
 
 def _distinct_targets(start: Plan, wish: Wanted) -> list[int]:
@@ -229,6 +235,8 @@ def _treated(plan: Plan, item: int, flags: int, then: tuple[int, ...]) -> Iterat
         return
     verb = missing[0]
     game = plan.game
+    if item not in game.treatable[verb]:
+        return
     reach = {game.place_of[r] for r in then} | {plan.location}
     appliances = sorted(game.appliances[verb], key=lambda r: (game.place_of[r] not in reach, r))
     near = [r for r in appliances if game.place_of[r] in reach]
@@ -256,6 +264,8 @@ def _emptied(start: Plan, near: tuple[int, ...]) -> Iterator[Plan]:
 
 def _sliced(start: Plan, item: int) -> Iterator[Plan]:
     """Plans that end with the item sliced and the knife in hand; a held item is put down first."""
+    if item not in start.game.sliceable:
+        return
     knives = sorted(start.game.knives)
     laid: Iterable[Plan] = (start,)
     if start.held == item:

@@ -239,7 +239,7 @@ class World:
     def state_key(self) -> str:
         """What the agent sees where it stands and knows of it by its own doing, a fact a line."""
         if self._key is None:
-            self._key = "\n".join(sight.facts_in_sight(self))
+            self._key = "\n".join(dict.fromkeys(sight.facts_in_sight(self)))
         return self._key
 
     def fact(self, predicate: str, args: Sequence[str]) -> bool:
@@ -248,21 +248,22 @@ class World:
         item = game.object_index.get(args[-1], -1)
         match predicate:
             case "inreceptacle":
-                return game.object_index[args[0]] in self.contents[game.receptacle_index[args[1]]]
+                receptacle = game.receptacle_index.get(args[1])
+                return receptacle is not None and game.object_index.get(args[0]) in self.contents[receptacle]
             case "atlocation":
-                return game.location_index[args[1]] == self.location
+                return game.location_index.get(args[1]) == self.location
             case "holds":
                 return item in self.held
             case "holdsany":
                 return self.holds_any
             case "opened":
-                return game.receptacle_index[args[0]] in self.opened
+                return game.receptacle_index.get(args[0]) in self.opened
             case "objectatlocation":
-                return (game.object_index[args[0]], game.location_index[args[1]]) in self.lying_at
+                return (game.object_index.get(args[0]), game.location_index.get(args[1])) in self.lying_at
             case "ison":
                 return item in self.burning
             case "ishot" | "iscool" | "isclean" | "issliced" | "istoggled":
-                return bool(self.flags[item] & FLAG_PREDICATES[predicate])
+                return item >= 0 and bool(self.flags[item] & FLAG_PREDICATES[predicate])
             case _:
                 return game.static(predicate, tuple(args))
 
