@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faulty_server import FaultyServer
 
 from taspo_bench.api import Split
 from taspo_bench.errors import DataError
@@ -177,6 +178,10 @@ def test_questions_alone_need_a_server(tmp_path: Path) -> None:
     write(tmp_path / "searchqa" / "nq.jsonl", golden(5))
     with pytest.raises(DataError, match="TASPO_RETRIEVER"):
         SearchQAEnv(data=str(tmp_path))
+    with FaultyServer("well") as server:
+        env = SearchQAEnv(data=str(tmp_path), retriever=server.url)
+        env.reset(seed=0)
+        assert "Text of some words" in env.step("search[some words]")[0]
 
 
 def test_a_corpus_too_large_for_this_machine_is_refused_before_it_is_read(tmp_path: Path) -> None:
