@@ -33,7 +33,7 @@ def test_a_bad_setting_is_one_line_that_names_it(overrides, message):
 
 
 def test_an_unknown_preset_lists_the_known_ones():
-    with pytest.raises(InputError, match="did you mean 'quick'.*smoke"):
+    with pytest.raises(InputError, match=r"did you mean 'quick'.*smoke"):
         resolve("quik", {}, {})
 
 

@@ -21,15 +21,17 @@ from tiny_world import corridor_policy, make_corridor
 CONFIG = {"updates": 3, "tasks_per_update": 3, "group_size": 4, "learning_rate": 1e-2, "env": "corridor", "seed": 5}
 
 
-class FirstActionLooks:
-    """A made-up outcome for tests: credit +1 where the first response has an even number of tokens, else -1."""
+class EvenTokens:
+    """Made-up credit, token by token: +1 for even ids, -1 for odd ones."""
 
-    name = "first_action_looks"
+    name = "even_tokens"
     uses_guidance = False
 
     def credit(self, group, scorer):
-        signs = [1.0 if len(episode.turns[0].response_ids) % 2 == 0 else -1.0 for episode in group.episodes]
-        return [Credit.uniform(episode, sign) for episode, sign in zip(group.episodes, signs, strict=True)]
+        return [
+            Credit([1.0 - 2.0 * (np.array(turn.response_ids) % 2) for turn in episode.turns], 1.0)
+            for episode in group.episodes
+        ]
 
 
 def trainer_of(scheme, analyzer=None, **settings) -> Trainer:
@@ -73,18 +75,18 @@ def test_a_group_with_equal_returns_moves_nothing():
     assert all(torch.equal(value, before[name]) for name, value in trainer.policy.model.state_dict().items())
 
 
-def test_credited_responses_become_more_likely():
-    trainer = trainer_of(FirstActionLooks(), learning_rate=3e-3)
+def test_credited_tokens_become_more_likely():
+    trainer = trainer_of(EvenTokens(), learning_rate=3e-3)
     spread_outcomes(trainer)
 
-    def share(number: int) -> float:
-        lengths = [len(e.turns[0].response_ids) % 2 == 0 for g in trainer.play(number) for e in g.episodes]
-        return float(np.mean(lengths))
+    def even(number: int) -> float:
+        turns = [turn for group in trainer.play(number) for episode in group.episodes for turn in episode.turns]
+        return float(np.mean([token % 2 == 0 for turn in turns for token in turn.response_ids[: turn.sampled]]))
 
-    before = np.mean([share(number) for number in range(100, 110)])
-    for number in range(12):
+    before = even(100)
+    for number in range(10):
         trainer.update(number)
-    assert np.mean([share(number) for number in range(100, 110)]) > before + 0.2
+    assert even(100) > before + 0.2
 
 
 def test_gradient_touches_only_what_sampled_tokens_need():

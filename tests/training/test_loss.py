@@ -15,7 +15,9 @@ from taspo_bench.training.loss import k3, surrogate, token_credit, token_weights
 def episode_of(shape: list[tuple[int, int]]) -> Episode:
     """An episode of turns with (sampled, forced) response tokens."""
     turns = [
-        Turn("o", "r", "a", response_ids=[1] * (sampled + forced), logprobs=[0.0] * (sampled + forced), sampled=sampled)
+        Turn(
+            "o", "r", "a", response_ids=[1] * (sampled + forced), logprobs=[0.0] * (sampled + forced), sampled=sampled
+        )
         for sampled, forced in shape
     ]
     return Episode("corridor", "key-1", "key", turns)

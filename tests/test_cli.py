@@ -1,0 +1,150 @@
+"""The command line: what it prints, its exit codes, and one line for each bad input."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SMALL = [
+    "--preset", "smoke", "--set", "updates=1", "--set", "tasks_per_update=2", "--set", "eval_tasks=3",
+]  # fmt: skip
+
+
+def taspo_bench(*args: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from taspo_bench.cli import main; main()", *map(str, args)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "200", **env},
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    folder = tmp_path_factory.mktemp("runs") / "small"
+    return folder, taspo_bench("run", "--method", "taspo", "--env", "searchqa", "--out", folder, *SMALL)
+
+
+def test_a_run_prints_its_table_and_leaves_its_files(finished):
+    folder, result = finished
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "taspo" in result.stdout and "searchqa" in result.stdout
+    for name in ("config.json", "summary.json", "summary.csv", "summary.md", "summary.tex", "report.html"):
+        assert (folder / name).stat().st_size > 0, name
+    assert list((folder / "plots").glob("*.png")) and list((folder / "plots").glob("*.svg"))
+    assert (folder / "cells/taspo/searchqa/seed-0/eval.json").is_file()
+    assert not list(folder.rglob("*.tmp"))
+
+
+def test_a_finished_run_resumes_to_nothing_and_the_same_summary(finished):
+    folder, _ = finished
+    before = (folder / "summary.json").read_bytes()
+    result = taspo_bench("run", "--resume", "--out", folder)
+    assert result.returncode == 0, result.stderr
+    assert (folder / "summary.json").read_bytes() == before
+
+
+def test_resume_with_other_settings_is_refused(finished):
+    folder, _ = finished
+    result = taspo_bench("run", "--resume", "--out", folder, "--method", "grpo", "--env", "searchqa", *SMALL)
+    assert result.returncode == 2 and "other settings" in result.stderr
+
+
+def test_a_second_process_in_one_folder_is_refused(finished):
+    folder, _ = finished
+    with (folder / ".lock").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        result = taspo_bench("run", "--resume", "--out", folder)
+    assert result.returncode == 2 and "another process" in result.stderr
+
+
+def test_a_failed_cell_is_named_counted_and_makes_the_exit_code_one(tmp_path):
+    scheme = tmp_path / "broken.py"
+    scheme.write_text(
+        "class Broken:\n    name = 'broken'\n    uses_guidance = False\n"
+        "    def credit(self, group, scorer):\n        raise ValueError('no credit today')\n"
+    )
+    result = taspo_bench(
+        "run", "--method", f"{scheme}:Broken", "--env", "searchqa", "--out", tmp_path / "out", *SMALL,
+        "--set", "tasks_per_update=8",
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert "failed" in result.stdout and "no credit today" in result.stdout
+    assert json.loads((tmp_path / "out/cells/broken/searchqa/seed-0/failed.json").read_text())["error"]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["run", "--method", "tapso"], "did you mean 'taspo'"),
+        (["run", "--env", "alfword"], "did you mean 'alfworld'"),
+        (["run", "--preset", "fast"], "unknown preset 'fast'"),
+        (["run", "--set", "learning_rat=1"], "did you mean learning_rate"),
+        (["run", "--set", "scheme.epsilon=1"], "scheme.epsilon"),
+        (["run", "--method", "nowhere.py:X"], "there is no file nowhere.py"),
+        (["run", "--seeds", "none"], "--seeds none"),
+        (["run", "--data", "/nonexistent"], "/nonexistent"),
+        (["ablate", "--table", "granularit"], "did you mean 'granularity'"),
+        (["eval", "--env", "searchqa", "--policy", "nobody"], "--policy nobody"),
+        (["eval", "--env", "searchqa", "--policy", "random", "--split", "tset"], "unknown split"),
+        (["play", "chess"], "unknown environment 'chess'"),
+        (["compare", "nowhere"], "nowhere"),
+        (["run", "--resume", "--out", "nowhere"], "no run in nowhere"),
+    ],
+)
+def test_bad_input_is_one_line_exit_code_two_and_leaves_nothing(args, message, tmp_path):
+    result = taspo_bench(*args, cwd=tmp_path)
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    for flag in ([], ["--overwrite"]):
+        result = taspo_bench("run", "--method", "grpo", "--env", "searchqa", "--out", tmp_path, *SMALL, *flag)
+        assert result.returncode == 2 and "--out" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    "command", ["run", "eval", "compare", "play", "ablate", "diagnose", "warm-start", "envs check"]
+)
+def test_help_fits_a_screen(command):
+    result = taspo_bench(*command.split(), "--help", COLUMNS="100")
+    assert result.returncode == 0
+    assert len(result.stdout.splitlines()) <= 40
+
+
+def test_lists_name_what_is_installed():
+    envs = taspo_bench("envs", "list").stdout
+    methods = taspo_bench("methods", "list").stdout
+    assert all(name in envs for name in ("alfworld", "webshop", "searchqa", "taspo/ALFWorld-v0"))
+    assert all(name in methods for name in ("taspo", "grpo", "gigpo", "oracle_credit"))
+
+
+def test_a_person_can_play(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", "from taspo_bench.cli import main; main()", "play", "alfworld", "--seed", "1"],
+        input="?\nlook\nquit\n", capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode == 0
+    assert "Your task is to" in result.stdout and "inventory" in result.stdout
+
+
+@pytest.mark.parametrize("env", ["alfworld", "webshop", "searchqa"])
+def test_the_expert_wins_a_sample_and_random_play_does_not(env, tmp_path):
+    for policy, low, high in (("expert", 1.0, 1.0), ("random", 0.0, 0.25)):
+        out = tmp_path / policy
+        result = taspo_bench("eval", "--env", env, "--policy", policy, "--tasks", "20", "--out", out)
+        assert result.returncode == 0, result.stderr
+        for record in json.loads((out / "eval.json").read_text())["splits"].values():
+            assert record["n"] == 20 and low <= record["success"] <= high
