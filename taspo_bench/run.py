@@ -13,6 +13,7 @@ import platform
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -204,7 +205,9 @@ def execute(
     context = multiprocessing.get_context("spawn")
     news = context.Manager().Queue()
     by_label = {cell.label: cell for cell in waiting}
-    pool = ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=context, initializer=_begin_worker)
+    pool = ProcessPoolExecutor(
+        min(jobs, len(waiting)), mp_context=context, initializer=_begin_worker, initargs=(os.getpid(),)
+    )
     try:
         running: dict[Future[str], Cell] = {
             pool.submit(_work, cell.config.model_dump(), str(folder / cell.place), cell.label, news): cell
@@ -232,12 +235,20 @@ def execute(
     return failures
 
 
-def _begin_worker() -> None:
+def _begin_worker(parent: int) -> None:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     torch.set_num_threads(1)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+def _end_with(parent: int) -> None:
+    """End this worker when its parent is gone, however that was killed: it must not write beside a resumed run."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _work(config: dict[str, Any], folder: str, label: str, news: Any) -> str:

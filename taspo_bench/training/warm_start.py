@@ -34,20 +34,21 @@ PROBES = 96  # training tasks that success is measured on
 STEPS_PER_ROUND = 100
 STEPS_PER_LATE_ROUND = 25  # once the first tasks are won, success climbs fast
 TEXT = -1  # the turn number of a stretch that is no response
-TEXT_WEIGHT = 0.1  # of a token of the observations, against 1 of a response that has guidance
 CLEAN_WEIGHT = 0.3  # of a response without guidance: reading guidance is to be learned before solving without it
 
 
 @dataclass(frozen=True)
 class WarmStartSettings:
     """seed; target: success on training tasks, without guidance, at which to stop; minutes: the latest stop;
-    noise: share of random actions in reference episodes, which are played but not learned from."""
+    noise: share of random actions in reference episodes, which are played but not learned from;
+    text_weight: of a token of the observations, against 1 of a response that has guidance."""
 
     seed: int = 0
     target: float = 0.25
     minutes: float = 14.0
     learning_rate: float = 2e-3
     noise: float = 0.15
+    text_weight: float = 0.1
 
 
 @dataclass
@@ -244,9 +245,9 @@ def _between(sequence: TokenSequence) -> list[Span]:
     return stretches
 
 
-def _weight(span: Span) -> float:
+def _weight(span: Span, settings: WarmStartSettings) -> float:
     if span.turn == TEXT:
-        return TEXT_WEIGHT
+        return settings.text_weight
     return 1.0 if span.is_guided else CLEAN_WEIGHT
 
 
@@ -268,7 +269,7 @@ def _learn(
         if wanted:
             sequences.append(sequence)
             spans.append(wanted + _between(sequence))
-    weights = [[_weight(span) for span in wanted] for wanted in spans]
+    weights = [[_weight(span, settings) for span in wanted] for wanted in spans]
     total = sum(
         weight * (span.stop - span.start)
         for wanted, given in zip(spans, weights, strict=True)

@@ -6,9 +6,9 @@ Rules, wording and data are those of ALFWorld (Shridhar et al., arXiv 2010.03768
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from taspo_bench.api import DataStamp, Outcome, Rule, Split, Task, TextEnv
 from taspo_bench.errors import DataError, InputError, unknown_name
@@ -99,6 +99,11 @@ class ALFWorldEnv(TextEnv):
 
     name = "alfworld"
     default_max_steps = 50
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "warm_start": {"target": 0.17},
+        "quick": {"max_turns": 20},
+        "standard": {"max_turns": 30},
+    }
 
     def __init__(
         self,

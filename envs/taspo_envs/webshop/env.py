@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -43,6 +43,12 @@ class WebShopEnv(TextEnv):
     default_max_steps: ClassVar[int] = 15
     action_templates: ClassVar[tuple[str, ...]] = ("search[{}]",)
     strict: ClassVar[bool] = False
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        # pages are long: little weight on reading them, few turns and tasks where minutes count
+        "warm_start": {"text_weight": 0.02},
+        "quick": {"tasks_per_update": 4, "max_turns": 8},
+        "standard": {"max_turns": 10},
+    }
 
     def __init__(
         self,
