@@ -83,7 +83,7 @@ class OfficialData:
     def check(self) -> list[str]:
         reasons = Counter(self.skipped.values())
         left_out = "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) or "none"
-        counts = ", ".join(f"{name} {len(ids)}" for name, ids in self.ids.items())
+        counts = ", ".join(f"{name} {len(self.ids[name])}" for name in KINDS)
         return [f"complete release: {counts}", f"left out: {left_out}"]
 
     def game(self, task_id: str) -> dict[str, Any]:
@@ -213,7 +213,8 @@ def scan(path: Path) -> Iterator[Found]:
                     if (place := _place(member.name)) and (stored := tar.extractfile(member)):
                         yield Found(*place, stored.read())
     except (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error) as error:
-        raise DataError(f"archive {path} is broken ({error}): fetch it again") from None
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"archive {path} is broken ({reason}): fetch it again") from None
 
 
 def _trials(split: Path) -> Iterator[Path]:

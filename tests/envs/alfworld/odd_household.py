@@ -1,7 +1,7 @@
 """Random small households full of what official games seldom have, as PDDL problems.
 
-Several receptacles at one location, objects in two receptacles or lying elsewhere than their receptacle stands, states
-and open doors from the start, an agent that starts at furniture, objects within objects, sliced and mixed goals.
+Several receptacles at one location, objects in two receptacles or lying elsewhere than their receptacle stands,
+states and open doors from the start, an agent that starts at furniture, objects within objects, sliced goals.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def odd_problem(seed: int) -> str:
     types = [f"{kind}Type - otype" for kind in sorted(set(OBJECTS))]
     types += [f"{kind}Type - rtype" for kind in sorted(set(RECEPTACLES))]
     return (
-        f"(define (problem odd) (:domain alfred) (:objects agent1 - agent {' '.join(types)} {' '.join(objects)} - object "
-        f"{' '.join(receptacles)} - receptacle {' '.join(locations)} - location)\n"
+        f"(define (problem odd) (:domain alfred) (:objects agent1 - agent {' '.join(types)} "
+        f"{' '.join(objects)} - object {' '.join(receptacles)} - receptacle {' '.join(locations)} - location)\n"
         f"(:init {' '.join(f'({fact})' for fact in facts)})\n(:goal {_goal(draw)}))"
     )
 

@@ -88,7 +88,7 @@ def test_eight_threads_give_the_traces_of_one() -> None:
 
 def test_memory_stays_flat_over_a_thousand_resets() -> None:
     env = ALFWorldEnv()
-    tasks = env.split.task_ids[:100]
+    tasks = env.split.task_ids[:20]
     for task in tasks:
         env.reset(options={"task_id": task})
     gc.collect()
@@ -102,7 +102,7 @@ def test_memory_stays_flat_over_a_thousand_resets() -> None:
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 64 * 300_000 / 4
+    assert grown < 1_000_000
 
 
 def test_a_snapshot_at_every_step_restores_the_rest_of_the_episode() -> None:
