@@ -67,22 +67,33 @@ class SayingPolicy:
 
 
 def play(
-    env: str, policy: float | Policy, seed: int = 0, tasks: int | None = None, max_steps: int | None = None
+    env: str,
+    policy: float | Policy,
+    seed: int = 0,
+    tasks: int | None = None,
+    max_steps: int | None = None,
+    data: str = "embedded",
 ) -> list[tuple[Split, list[Episode]]]:
-    make = partial(registry.make_env, env, max_steps=max_steps)
+    make = partial(registry.make_env, env, max_steps=max_steps, data=data)
     splits = evaluation_splits(make().splits(), [], tasks)
     player = MixedPolicy(policy) if isinstance(policy, float) else policy
     return [(split, evaluate(make, player, split, seed)) for split in splits]
 
 
 def evaluation(
-    folder: Path, env: str, policy: float | Policy, seed: int = 0, tasks: int | None = None, method: str = "mixed"
+    folder: Path,
+    env: str,
+    policy: float | Policy,
+    seed: int = 0,
+    tasks: int | None = None,
+    method: str = "mixed",
+    data: str = "embedded",
 ) -> Path:
     """A folder as `taspo-bench eval --out` writes it."""
     folder.mkdir(parents=True)
-    for split, episodes in play(env, policy, seed, tasks):
+    for split, episodes in play(env, policy, seed, tasks, data=data):
         write_episodes(folder / f"eval-{split.name}.jsonl.gz", episodes)
-    record = {"schema": 1, "method": method, "env": env, "seed": seed, "data_stamp": stamp(env)}
+    record = {"schema": 1, "method": method, "env": env, "seed": seed, "data_stamp": stamp(env, data)}
     (folder / "eval.json").write_text(json.dumps(record))
     return folder
 
@@ -111,8 +122,8 @@ def run_folder(folder: Path, methods: Sequence[str], env: str, tasks: int) -> Pa
 
 
 @cache
-def stamp(env: str) -> Json:
-    return asdict(registry.make_env(env).data_stamp())
+def stamp(env: str, data: str = "embedded") -> Json:
+    return asdict(registry.make_env(env, data=data).data_stamp())
 
 
 def describe(name: str = "Mixed", **more: Any) -> Description:
