@@ -36,7 +36,7 @@ class Sample:
 def sample_episodes(cells: Sequence[Cell], limit: int = EPISODES) -> Sample:
     """At most ``limit`` episodes: training episodes with credit first, then evaluation episodes spread evenly."""
     training = [(cell.method, episode) for cell in _one_per_group(cells, "train") for episode in _training(cell)]
-    training = sorted(training, key=lambda named: not named[1].weights)[: limit // 2]
+    training = sorted(training, key=lambda named: not _is_weighted(named[1]))[: limit // 2]
     splits = [(cell, split) for cell in _one_per_group(cells, "eval") for split in cell.splits]
     share = max(1, (limit - len(training)) // max(1, len(splits)))
     evaluation = [
@@ -58,12 +58,16 @@ def _one_per_group(cells: Iterable[Cell], prefix: str) -> Iterator[Cell]:
 
 
 def _training(cell: Cell) -> list[Episode]:
-    """A few of the last training episodes: those with guidance and credit first, won and lost in turn."""
+    """A few of the last training episodes: those whose actions got unequal credit first, won and lost in turn."""
     episodes = list(islice(read_episodes(cell.episode_files("train")[-1]), TRAINING_READ))
-    told = [episode for episode in episodes if episode.guidance and episode.weights] or episodes
+    told = [episode for episode in episodes if _is_weighted(episode)] or episodes
     won = [episode for episode in told if episode.won]
     lost = [episode for episode in told if not episode.won]
     return list(_in_turn([won, lost]))[:TRAINING_PER_GROUP]
+
+
+def _is_weighted(episode: Episode) -> bool:
+    return len(set(episode.weights)) > 1
 
 
 def _evaluated(cell: Cell, split: str, count: int) -> list[Episode]:

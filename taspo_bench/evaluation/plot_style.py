@@ -18,10 +18,11 @@ T = TypeVar("T")
 
 # Okabe and Ito's palette, its yellow and light blue left out: too pale on paper
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4FA3", "#8C6D31")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+MARKERS = ("s", "^", "D", "v", "P", "X", "p", "h")
 LINES = ("-", "--", "-.", ":")
 BASELINE = "#555555"
 INK = "#222222"
+NARROWEST = 4.8
 MUTED = "#6b6b6b"
 STYLE = {
     "font.size": 9,
@@ -90,7 +91,7 @@ def panels(columns: int, width: float, height: float) -> tuple[Figure, list[Axes
     """A row of axes with one y axis, each ``width`` x ``height`` inches, outside pyplot's global state."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * columns, height))
+    figure = Figure(figsize=(max(width * columns, NARROWEST), height))
     return figure, list(figure.subplots(1, columns, sharey=True, squeeze=False)[0])
 
 
@@ -104,7 +105,9 @@ def label_rows(ax: Axes, labels: Sequence[str]) -> None:
 
 def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
     """One legend for all panels, under them."""
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6))
+    longest = max(map(len, labels), default=0)
+    fitting = int(figure.get_figwidth() / (0.55 + 0.075 * longest))
+    figure.legend(handles, labels, loc="outside lower center", ncols=max(1, min(len(labels), fitting, 6)))
 
 
 @styled

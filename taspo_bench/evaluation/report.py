@@ -160,12 +160,14 @@ def _script_json(record: object) -> Markup:
 
 
 def _inline_svg(run: Run, name: str) -> Markup:
-    """A plot as SVG for the page: its ids made its own, its size left to the page."""
+    """A plot as SVG for the page: its ids made its own, its width as drawn and half as much again, or the page's."""
     text = (run.path / "plots" / f"{name}.svg").read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, count=1, flags=re.DOTALL)
     text = re.sub(r'\b(id="|url\(#|href="#)', rf"\g<1>{name}-", text)
-    text = re.sub(
-        r'<svg ([^>]*?)width="[^"]*"', rf'<svg \1role="img" aria-label="{name.replace("_", " ")}"', text, count=1
-    )
-    text = re.sub(r'<svg ([^>]*?)height="[^"]*"', r"<svg \1", text, count=1)
+    drawn = re.search(r'width="([\d.]+)pt" height="[\d.]+pt"', text)
+    if drawn:
+        width = round(1.55 * float(drawn[1]))
+        size = f'role="img" aria-label="{name}" style="max-width: {width}px; min-width: {min(width, 640)}px"'
+        text = text.replace(drawn[0], size, 1)
     return Markup(text)

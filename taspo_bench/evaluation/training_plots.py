@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Log = list[dict[str, Any]]
+PHASES = ("rollout", "guidance", "scoring", "update")
 HATCHES = ("", "//", "..", "xx", "\\\\")
 
 
@@ -31,6 +32,8 @@ def learning_curves(logs: Mapping[tuple[str, str, int], Log], summary: Summary) 
     envs = [env for env in summary.envs if any(key[1] == env and log for key, log in logs.items())]
     if not envs:
         return None
+    from matplotlib.ticker import MaxNLocator
+
     style = looks(summary.methods, summary.baseline)
     figure, axes = panels(len(envs), 3.3, 3.0)
     drawn: dict[str, Artist] = {}
@@ -45,6 +48,7 @@ def learning_curves(logs: Mapping[tuple[str, str, int], Log], summary: Summary) 
                 success = np.stack([_running_mean(curve[:length], window) for curve in curves])
                 drawn[method] = _band(ax, 100 * success, style[method])
         ax.set(title=env, xlabel="update", ylim=(-2, 102))
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     smoothing = f"\nrunning mean of {'/'.join(map(str, sorted(windows)))} updates" if windows != {1} else ""
     axes[0].set_ylabel(f"training success (%){smoothing}")
     legend_below(figure, list(drawn.values()), list(drawn))
@@ -90,7 +94,7 @@ def phase_seconds(logs: Mapping[tuple[str, str, int], Log]) -> dict[tuple[str, s
     return {
         key: {
             phase: float(np.mean([record.get(phase, 0.0) for record in records]))
-            for phase in dict.fromkeys(phase for record in records for phase in record)
+            for phase in dict.fromkeys((*PHASES, *(phase for record in records for phase in record)))
         }
         for key, records in pooled.items()
         if any(records)

@@ -15,8 +15,8 @@
     return node;
   }
 
-  function signed(value) {
-    return (value >= 0 ? "+" : "−") + Math.abs(value).toFixed(2);
+  function signed(value, digits = 2) {
+    return (value >= 0 ? "+" : "−") + Math.abs(value).toFixed(digits);
   }
 
   for (const [key, title] of Object.entries(FILTERS)) {
@@ -144,7 +144,7 @@
       bar.setAttribute("aria-hidden", "true");
       box.append(bar);
     }
-    if (turn.credit !== null) box.append(element("div", "", "credit " + signed(turn.credit)));
+    if (turn.credit !== null) box.append(element("div", "", "credit " + signed(turn.credit, 3)));
     return box;
   }
 
