@@ -22,13 +22,13 @@ TROUBLE = {
     "shape": "no retrieval result",
     "object": "no retrieval result",
     "reset": "no whole answer",
-    "slow": "no whole answer within 0.2 s",
-    "drip": "no whole answer within 0.2 s",
+    "slow": "no whole answer within 0.5 s",
+    "drip": "no whole answer within 0.5 s",
 }
 
 
 def client(server: FaultyServer, cache: Path | None = None) -> HttpRetriever:
-    return HttpRetriever(server.url, timeout=0.2 if {"slow", "drip"} & set(server.script) else 10, tries=3, pause=0,
+    return HttpRetriever(server.url, timeout=0.5 if {"slow", "drip"} & set(server.script) else 10, tries=3, pause=0,
                          cache=cache)  # fmt: skip
 
 
