@@ -66,6 +66,7 @@ def _play(
     live = list(range(len(envs)))
     while live:
         responses = conversation.respond(live, [observations[index] for index in live])
+        type(envs[0]).foresee([envs[index] for index in live], [response.action for response in responses])
         still = []
         for index, response in zip(live, responses, strict=True):
             observations[index], over = _take_turn(envs[index], episodes[index], observations[index], response)

@@ -100,7 +100,6 @@ class ALFWorldEnv(TextEnv):
     name = "alfworld"
     default_max_steps = 50
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "warm_start": {"target": 0.17},
         "quick": {"max_turns": 20},
         "standard": {"max_turns": 30},
     }
