@@ -9,8 +9,9 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
@@ -20,6 +21,7 @@ from taspo_bench.text_space import UnicodeText
 
 Kind = Literal["train", "seen", "unseen"]
 Snapshot = str  # one line of ASCII JSON
+Progress = Callable[[str, int, int | None], None]  # what is worked on, how much is done, how much there is if known
 OVER = "The episode is over."
 
 
@@ -260,6 +262,16 @@ class TextEnv(gym.Env[str, str], abc.ABC):
 
         A world behind a network asks for all of them in one request here. Nothing has to be done.
         """
+
+    @classmethod
+    def import_data(cls, files: Sequence[Path], destination: Path | None, progress: Progress) -> list[str]:
+        """Check and build data from the user's files; gives lines that say what was made of them."""
+        raise InputError(f"{cls.name} reads its data where it lies: give the folder with --data")
+
+    @classmethod
+    def fetch_data(cls, destination: Path | None, url: str | None, progress: Progress) -> list[str]:
+        """Download the official data (from another address if ``url`` is given); gives lines that say what came."""
+        raise InputError(f"{cls.name} has no data to download: it brings its own, and reads yours with --data")
 
     def remaining_steps(self) -> int | None:
         """Number of actions that :meth:`solve` needs from here; None if the task can no longer be won."""

@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from taspo_bench import registry
+from taspo_bench.data_progress import DataProgress
 from taspo_bench.errors import InputError, TaspoBenchError
+from taspo_bench.leaderboard.commands import leaderboard_app, submit_app
 
 if TYPE_CHECKING:
     from taspo_bench.run import Plan
@@ -25,8 +27,12 @@ app = typer.Typer(
 )
 envs_app = typer.Typer(help="The benchmarks.", no_args_is_help=True)
 methods_app = typer.Typer(help="The credit schemes.", no_args_is_help=True)
+data_app = typer.Typer(help="Data of the benchmarks.", no_args_is_help=True)
 app.add_typer(envs_app, name="envs")
 app.add_typer(methods_app, name="methods")
+app.add_typer(data_app, name="data")
+app.add_typer(submit_app, name="submit")
+app.add_typer(leaderboard_app, name="leaderboard")
 console = Console()
 
 Env = Annotated[str, typer.Option("--env", help="Benchmark.")]
@@ -253,6 +259,46 @@ def list_methods() -> None:
         rule = (scheme.__doc__ or "").strip().splitlines()[0]
         table.add_row(name, "yes" if scheme.uses_guidance else "no", point.dist.name if point.dist else "", rule)
     console.print(table)
+
+
+To = Annotated[Path | None, typer.Option("--to", help="Folder to build or keep the data in.")]
+
+
+@data_app.command("import")
+def import_data(
+    env: Annotated[str, typer.Argument(help="Benchmark.")],
+    files: Annotated[list[Path], typer.Argument(help="Raw files.")],
+    to: To = None,
+) -> None:
+    """Check raw files and build what the benchmark reads."""
+    with DataProgress(console) as progress:
+        lines = registry.env_class(env).import_data(files, to, progress.tell)
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+@data_app.command("fetch")
+def fetch_data(
+    env: Annotated[str, typer.Argument(help="Benchmark.")],
+    to: To = None,
+    url: Annotated[str | None, typer.Option("--url", help="Another address, or a set the benchmark names.")] = None,
+) -> None:
+    """Download the official data."""
+    with DataProgress(console) as progress:
+        lines = registry.env_class(env).fetch_data(to, url, progress.tell)
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def serve(
+    name: Annotated[str, typer.Argument(help="Service, such as retriever.")],
+    data: Data = "embedded",
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen on.")] = 8000,
+) -> None:
+    """Serve a part of a benchmark to other machines."""
+    registry.service(name)(data, host, port)
 
 
 def main() -> None:

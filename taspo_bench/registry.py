@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -105,6 +106,15 @@ def _from_file(path: Path, attribute: str) -> type[CreditScheme]:
         raise InputError(f"method {path}:{attribute}: the file defines no {attribute}")
     scheme: type[CreditScheme] = getattr(module, attribute)
     return scheme
+
+
+def service(name: str) -> Callable[[str, str, int], None]:
+    """What ``taspo-bench serve NAME`` runs: a function of data, host and port that serves until it is stopped."""
+    points = _unique("taspo_bench.services", "service")
+    if name not in points:
+        raise unknown_name("service", name, points)
+    loaded: Callable[[str, str, int], None] = points[name].load()
+    return loaded
 
 
 def register_gymnasium_ids() -> None:

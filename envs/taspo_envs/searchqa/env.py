@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
-from taspo_bench.api import DataStamp, Outcome, Rule, Split, Task, TextEnv
+from taspo_bench.api import DataStamp, Outcome, Progress, Rule, Split, Task, TextEnv
 from taspo_bench.errors import InputError
 from taspo_envs.searchqa import rules
 from taspo_envs.searchqa.actions import parse
@@ -16,6 +17,7 @@ from taspo_envs.searchqa.remote import HttpRetriever, remote
 from taspo_envs.searchqa.retrievers import Retriever
 from taspo_envs.searchqa.scoring import exact_match, normalise
 from taspo_envs.searchqa.splits import Dataset, load
+from taspo_envs.searchqa.store import import_files
 
 TOP_K = 3
 
@@ -40,6 +42,13 @@ class SearchQAEnv(TextEnv):
         # The paper's settings of Search-QA where they differ from its others; greedy evaluation.
         "paper": {"tasks_per_update": 128, "warmup_updates": 15, "kl_coef": 0.001, "eval_temperature": 0.0},
     }
+
+    @classmethod
+    def import_data(cls, files: Sequence[Path], destination: Path | None, progress: Progress) -> list[str]:
+        """Read questions and passages and build their index; it is kept where TASPO_CACHE says."""
+        if destination is not None:
+            raise InputError(f"--to {destination}: Search-QA keeps its index in the cache; set TASPO_CACHE instead")
+        return import_files(files, lambda done: progress("passages", done, None))
 
     def __init__(
         self,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
-from taspo_bench.api import DataStamp, Outcome, Rule, Split, Task, TextEnv, split_by_name
+from taspo_bench.api import DataStamp, Outcome, Progress, Rule, Split, Task, TextEnv, split_by_name
 from taspo_bench.errors import InputError, SplitError, unknown_name
 from taspo_envs.webshop import solver
 from taspo_envs.webshop.advice import shopping_rules
 from taspo_envs.webshop.choices import FULL
-from taspo_envs.webshop.locate import store_of
+from taspo_envs.webshop.fetch import fetch
+from taspo_envs.webshop.locate import import_files, store_of
 from taspo_envs.webshop.pages import Kind
 from taspo_envs.webshop.session import Session
 from taspo_envs.webshop.splits import PROTOCOLS, category_splits, official_splits
@@ -25,6 +27,13 @@ def _splits(store: Store, goals: str, protocol: str) -> dict[str, Split]:
     if protocol == "category":
         return split_by_name(category_splits(store.splits(goals)))
     return split_by_name(official_splits(store.goal_ids(goals), protocol))
+
+
+def _report(store: Store) -> list[str]:
+    manifest = store.manifest
+    goals = ", ".join(f"{count} {kind} goals" for kind, count in manifest["goals"].items())
+    oddities = [f"{what}: {count}" for what, count in manifest["oddities"].items()]
+    return [f"{store.folder}: {len(store)} products, {goals}", *oddities]
 
 
 class WebShopEnv(TextEnv):
@@ -49,6 +58,16 @@ class WebShopEnv(TextEnv):
         "quick": {"tasks_per_update": 4, "max_turns": 8},
         "standard": {"max_turns": 10},
     }
+
+    @classmethod
+    def import_data(cls, files: Sequence[Path], destination: Path | None, progress: Progress) -> list[str]:
+        """Clean up upstream's raw files and build the catalogue with its index."""
+        return _report(import_files(list(files), destination, lambda what, done: progress(what, done, None)))
+
+    @classmethod
+    def fetch_data(cls, destination: Path | None, url: str | None, progress: Progress) -> list[str]:
+        """Download upstream's 1,000 products and build the catalogue; ``url`` ``all`` stands for all products."""
+        return _report(fetch(url or "small", destination, lambda what, done: progress(what, done, None)))
 
     def __init__(
         self,
