@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
+import numpy as np
 
 from taspo_bench.errors import InputError, SplitError, unknown_name
 from taspo_bench.text_space import UnicodeText
@@ -230,6 +231,13 @@ class TextEnv(gym.Env[str, str], abc.ABC):
 
         Changes nothing. For warm starts, oracles and tests; never shown to a policy.
         """
+
+    def demonstrate(self, met: str, generator: np.random.Generator) -> list[str]:
+        """The next actions of a teacher who must look for what it has not seen; to learn from, not to win fast.
+
+        ``met`` is the text of all observations so far. The default knows everything and gives :meth:`solve`.
+        """
+        return self.solve()
 
     def rules(self, actions: Sequence[str]) -> list[Rule]:
         """Read advice off a successful action sequence of the present task, from its start.

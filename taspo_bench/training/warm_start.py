@@ -61,21 +61,23 @@ class WarmStart:
 
 
 def reference_episode(env: TextEnv, task_id: str, generator: np.random.Generator, noise: float) -> Episode:
-    """The reference solution with random detours. ``sampled`` is 0 on detours: they are not to be learned."""
+    """A demonstration with random detours. ``sampled`` is 0 on detours: they are not to be learned."""
     observation, _ = env.reset(options={"task_id": task_id})
     episode = Episode(env.name, task_id, env.task(task_id).family, split="train")
     over = False
+    met = observation
     plan: list[str] = []
     while not over:
         is_detour = generator.random() < noise
         if is_detour or not plan:
-            plan = [random_action(env, observation, generator)] if is_detour else env.solve()
+            plan = [random_action(env, observation, generator)] if is_detour else env.demonstrate(met, generator)
         if not plan:
             break
         action = plan.pop(0)
         turn = Turn(observation, action, action, state_key=env.state_key, sampled=0 if is_detour else 1)
         episode.turns.append(turn)
         observation, _, terminated, truncated, info = env.step(action)
+        met += "\n" + observation
         if is_detour:
             plan = []
         over = terminated or truncated

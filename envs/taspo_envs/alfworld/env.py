@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Literal, Protocol
 
+import numpy as np
+
 from taspo_bench.api import DataStamp, Outcome, Rule, Split, Task, TextEnv
 from taspo_bench.errors import DataError, InputError, unknown_name
 from taspo_envs.alfworld import splits
 from taspo_envs.alfworld.game import Game, read_game
 from taspo_envs.alfworld.official import OfficialData, open_official
+from taspo_envs.alfworld.teacher import demonstrate
 from taspo_envs.alfworld.world import NOTHING_HAPPENS, World
 
 FAMILIES = {
@@ -204,6 +207,9 @@ class ALFWorldEnv(TextEnv):
 
     def solve(self) -> list[str]:
         return self.world.solve()
+
+    def demonstrate(self, met: str, generator: np.random.Generator) -> list[str]:
+        return demonstrate(self.solve(), self.admissible_actions, met, generator)
 
     def rules(self, actions: Sequence[str]) -> list[Rule]:
         from taspo_envs.alfworld.rules import rules
