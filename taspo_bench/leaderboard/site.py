@@ -21,7 +21,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from taspo_bench.errors import InputError
+from taspo_bench.errors import DataError, InputError
 from taspo_bench.leaderboard.board import OVERALL, Board, Entry, boards
 from taspo_bench.leaderboard.budget_plot import budget_plot
 from taspo_bench.leaderboard.listings import TITLE, count, json_feed, markdown, percent, rank, rss, table_csv
@@ -68,7 +68,11 @@ def _entries(folder: Path, data: str) -> tuple[list[Entry], dict[str, str]]:
     left_out: dict[str, str] = {}
     for archive in sorted(folder.glob("*.tar.gz")):
         sample = ReplaySample()
-        verdict = verify(archive, data, sample)
+        try:
+            verdict = verify(archive, data, sample)
+        except DataError as error:
+            left_out[archive.name] = f"cannot be verified here: {error}"
+            continue
         if verdict.verdict != VERIFIED or verdict.manifest is None:
             left_out[archive.name] = _reason(verdict)
             continue

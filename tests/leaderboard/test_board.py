@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from submission_builder import edit_episodes, evaluation, packed, submission, unpacked
+from submission_builder import Json, edit_episodes, edit_manifest, evaluation, packed, submission, unpacked
 from typer.testing import CliRunner
 
 from taspo_bench.errors import InputError
@@ -131,6 +131,19 @@ def test_what_is_not_verified_is_left_out_and_named(submissions: Path, tmp_path:
     assert "left out: false.tar.gz: episodes/alfworld.jsonl, line 1" in result.output
     assert "left out: twice.tar.gz: the same submission as strong.tar.gz" in result.output
     assert len(list((folder / "site/submissions").iterdir())) == 1
+
+
+def test_a_submission_whose_data_is_not_here_is_left_out_and_named(submissions: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "subs"
+    folder.mkdir()
+
+    def elsewhere(manifest: Json) -> None:
+        manifest["benchmarks"]["alfworld"]["data"]["source"] = "elsewhere"
+
+    packed(folder / "real.tar.gz", edit_manifest(unpacked(submissions / "weak.tar.gz"), elsewhere))
+    built = build_site(folder, tmp_path / "site", data=str(tmp_path / "nothing"))
+    assert "cannot be verified here" in built.left_out["real.tar.gz"]
+    assert built.submissions == 0
 
 
 def test_a_second_build_replaces_the_first(submissions: Path, tmp_path: Path) -> None:
