@@ -4,8 +4,8 @@
 
 Every step of either includes the observation and the list of admissible commands. Needs the official games
 (``official`` by default, see `taspo-bench data fetch alfworld`); TextWorld's part needs the extra ``[textworld]`` and
-is left out without it. Rates are medians of three repetitions, in seconds of processor time, so that other work on the
-machine does not count.
+is left out without it. Rates are medians of three repetitions, in seconds of processor time, so that other work on
+the machine does not count.
 """
 
 from __future__ import annotations
@@ -147,9 +147,7 @@ def main() -> None:
     print(f"native      {steps:12,.1f} steps/s  {resets:12,.1f} resets/s")
     taken = first_resets(given.data, 100)
     cold = 1 / statistics.median(taken)
-    print(
-        f"native, never-seen games          {cold:16,.1f} resets/s  (median; slowest of 100 {max(taken) * 1e3:.1f} ms)"
-    )
+    print(f"native, never-seen games          {cold:16,.1f} resets/s  (slowest of 100: {max(taken) * 1e3:.1f} ms)")
     if importlib.util.find_spec("textworld") and importlib.util.find_spec("alfworld"):
         slow_steps, slow_resets = median(lambda: textworld_rates(given.data, recorded))
         print(f"textworld   {slow_steps:12,.1f} steps/s  {slow_resets:12,.2f} resets/s")
