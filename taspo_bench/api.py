@@ -132,6 +132,8 @@ class TextEnv(gym.Env[str, str], abc.ABC):
     default_max_steps: ClassVar[int]
     action_templates: ClassVar[tuple[str, ...]] = ()
     """Forms of free-text actions with ``{}`` for the text, such as ``search[{}]``."""
+    markers: ClassVar[tuple[str, ...]] = ()
+    """Strings that lay out observations, such as ``[SEP]``; a vocabulary of the benchmark has each as a token."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """The benchmark's own settings by preset (:class:`taspo_bench.config.CellConfig`), such as its turn limit."""
     in_suite: ClassVar[bool] = True

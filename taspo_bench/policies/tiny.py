@@ -5,10 +5,10 @@ It is there so that the whole method runs on a laptop's processor in minutes. It
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from taspo_bench.policies.formats import LineFormat
@@ -17,11 +17,12 @@ from taspo_bench.policies.language_model import LanguageModel
 CONTEXT_TOKENS = 4096
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int = 1024) -> Tokenizer:
+def train_tokenizer(texts: Iterable[str], vocabulary: int = 1024, markers: Sequence[str] = ()) -> Tokenizer:
     """Byte-level BPE of lower-case text: nothing is out of vocabulary.
 
     A small policy lives on copying words from observations into actions, so a word should be the same tokens in both:
-    digits stand alone, and a bracket is followed by a blank inside the tokens, as words on a page are.
+    digits stand alone, and a bracket is followed by a blank inside the tokens, as words on a page are. A marker of
+    layout (``[SEP]``) is one token.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace("[", "[ ")])
@@ -36,6 +37,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int = 1024) -> Tokenizer:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens([AddedToken(marker, lstrip=True, normalized=True) for marker in markers])
     return plain(tokenizer)
 
 

@@ -122,7 +122,7 @@ def warm_start(
     if not groups:
         raise RunError(f"{env.name}: the reference solution wins no training task; nothing to learn from")
     texts = [text for group in groups for episode in group.episodes for text in _texts(episode)]
-    tokenizer = tiny.train_tokenizer(texts)
+    tokenizer = tiny.train_tokenizer(texts, markers=env.markers)
     policy = tiny.tiny_policy(tiny.build(tokenizer.get_vocab_size(), settings.seed), tokenizer)
     fmt = policy.format
     assert isinstance(fmt, LineFormat)

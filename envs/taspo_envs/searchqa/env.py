@@ -39,6 +39,8 @@ class SearchQAEnv(TextEnv):
     default_max_steps: ClassVar[int] = 4
     action_templates: ClassVar[tuple[str, ...]] = ("search[{}]", "answer[{}]")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"updates": 60, "learning_rate": 3e-4},
+        "standard": {"learning_rate": 3e-4},
         # The paper's settings of Search-QA where they differ from its others; greedy evaluation.
         "paper": {"tasks_per_update": 128, "warmup_updates": 15, "kl_coef": 0.001, "eval_temperature": 0.0},
     }

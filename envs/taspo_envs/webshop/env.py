@@ -52,6 +52,7 @@ class WebShopEnv(TextEnv):
     default_max_steps: ClassVar[int] = 15
     action_templates: ClassVar[tuple[str, ...]] = ("search[{}]",)
     strict: ClassVar[bool] = False
+    markers: ClassVar[tuple[str, ...]] = ("[SEP]",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         # pages are long: little weight on reading them, few turns and tasks where minutes count
         "warm_start": {"text_weight": 0.02},
