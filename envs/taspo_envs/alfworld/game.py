@@ -99,10 +99,8 @@ class Game:
                 raise DataError(f"receptacle {receptacle} stands at two locations: play it with engine='textworld'")
             self.place_of[index] = self.location_index[location]
             self.beside[self.place_of[index]].append(index)
-        self.goto = [
-            sorted(f"go to {self.receptacles[r]}" for r, at in enumerate(self.place_of) if 0 <= at != location)
-            for location in range(len(self.locations))
-        ]
+        commands = sorted((f"go to {self.receptacles[r]}", at) for r, at in enumerate(self.place_of) if at >= 0)
+        self.goto = [[command for command, at in commands if at != here] for here in range(len(self.locations))]
 
     def _classify(self, facts: Facts) -> None:
         objects, receptacles = range(len(self.objects)), range(len(self.receptacles))
