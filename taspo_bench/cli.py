@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from taspo_bench import registry
@@ -106,8 +107,8 @@ def diagnose(
 
 def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool) -> None:
     from taspo_bench import run as runs
+    from taspo_bench.files import write_json
     from taspo_bench.progress import RunProgress
-    from taspo_bench.training.checkpoint import write_json
 
     cells = plan.cells()
     runs.prepare_folder(folder, resume, overwrite)
@@ -130,7 +131,7 @@ def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool)
             raise typer.Exit(130) from None
         _summarize(folder)
     for cell, reason in failures:
-        console.print(f"[red]failed[/red] {cell.label}: {reason}", soft_wrap=True, highlight=False)
+        console.print(f"[red]failed[/red] {cell.label}: {escape(reason)}", soft_wrap=True, highlight=False)
     if failures:
         raise typer.Exit(1)
 
@@ -308,5 +309,5 @@ def main() -> None:
     try:
         app()
     except TaspoBenchError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)

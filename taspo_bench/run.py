@@ -253,8 +253,8 @@ def _end_with(parent: int) -> None:
 
 def _work(config: dict[str, Any], folder: str, label: str, news: Any) -> str:
     """Run one cell in a worker; "" or why it failed."""
+    from taspo_bench.files import write_json
     from taspo_bench.training.cell import describe_failure, run_cell
-    from taspo_bench.training.checkpoint import write_json
 
     last = [0.0]
 

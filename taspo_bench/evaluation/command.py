@@ -67,7 +67,7 @@ def evaluate_policy(
             write_episodes(out / f"eval-{split.name}.jsonl.gz", episodes)
     console.print(_table(env, policy_name, records))
     if out is not None:
-        from taspo_bench.training.checkpoint import write_json
+        from taspo_bench.files import write_json
 
         record = {
             "schema": SCHEMA,

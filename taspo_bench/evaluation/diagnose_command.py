@@ -25,9 +25,9 @@ from taspo_bench.evaluation.diagnostics import (
 from taspo_bench.evaluation.diagnostics_report import diagnosis_plot, diagnosis_table, ranking_line
 from taspo_bench.evaluation.results import read_json
 from taspo_bench.evaluation.table_formats import to_markdown, to_rich
+from taspo_bench.files import write_json
 from taspo_bench.policies.scripted import random_action
 from taspo_bench.rollout import remaining_steps
-from taspo_bench.training.checkpoint import write_json
 
 DEFAULT_SCHEMES = ("grpo", "gigpo", "taspo", "token_taspo", "random_weights", "oracle_credit")
 

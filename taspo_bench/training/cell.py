@@ -20,9 +20,10 @@ from taspo_bench.episode import Episode, write_episodes
 from taspo_bench.errors import InputError
 from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
 from taspo_bench.evaluation.results import split_record
+from taspo_bench.files import write_json
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
-from taspo_bench.training.checkpoint import load_tiny, load_trainer, read_card, save_trainer, write_json
+from taspo_bench.training.checkpoint import load_tiny, load_trainer, read_card, save_trainer
 from taspo_bench.training.loop import Trainer
 
 SCHEMA = 1

@@ -18,17 +18,11 @@ from tokenizers import Tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from taspo_bench.errors import DataError
+from taspo_bench.files import write_json
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.policies.tiny import plain, tiny_policy
 
 SCHEMA = 1
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON whole or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
 
 
 def sha256_of(path: Path) -> str:

@@ -1,13 +1,9 @@
-"""Makes the recorded games importable, and keeps the index of official games out of the user's cache."""
+"""Keeps the index of official games out of the user's cache."""
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session", autouse=True)

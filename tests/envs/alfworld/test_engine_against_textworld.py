@@ -6,8 +6,8 @@ import random
 from typing import Any
 
 import pytest
+from alfworld_recorded import official
 from odd_household import odd_problem
-from recorded import official
 
 from taspo_envs.alfworld.env import ALFWorldEnv
 from taspo_envs.alfworld.game import read_game

@@ -10,7 +10,7 @@ import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from recorded import copies, load
+from alfworld_recorded import copies, load
 
 from taspo_bench.errors import InputError
 from taspo_envs.alfworld.env import FAMILIES, ALFWorldEnv

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from recorded import copies, load, recorded
+from alfworld_recorded import copies, load, recorded
 
 from taspo_envs.alfworld.world import World
 

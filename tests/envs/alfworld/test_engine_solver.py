@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from alfworld_recorded import official
 from odd_household import odd_problem
-from recorded import official
 
 from taspo_envs.alfworld.game import read_game
 from taspo_envs.alfworld.world import World

@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from recorded import DATA, official
+from alfworld_recorded import DATA, official
 
 from taspo_bench.errors import DataError, InputError
 from taspo_envs.alfworld import official as reader
