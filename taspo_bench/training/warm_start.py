@@ -40,7 +40,7 @@ CLEAN_WEIGHT = 0.3  # of a response without guidance: reading guidance is to be 
 @dataclass(frozen=True)
 class WarmStartSettings:
     """seed; target: success on training tasks, without guidance, at which to stop; minutes: the latest stop;
-    noise: share of random actions in reference episodes, which are played but not learned from;
+    noise: share of detours in reference episodes, which are played but not learned from;
     text_weight: of a token of the observations, against 1 of a response that has guidance."""
 
     seed: int = 0
@@ -66,14 +66,16 @@ def reference_episode(env: TextEnv, task_id: str, generator: np.random.Generator
     episode = Episode(env.name, task_id, env.task(task_id).family, split="train")
     over = False
     met = observation
+    taken: list[str] = []
     plan: list[str] = []
     while not over:
         is_detour = generator.random() < noise
         if is_detour or not plan:
-            plan = [random_action(env, observation, generator)] if is_detour else env.demonstrate(met, generator)
+            plan = [_detour(env, observation, taken, generator)] if is_detour else env.demonstrate(met, generator)
         if not plan:
             break
         action = plan.pop(0)
+        taken.append(action)
         turn = Turn(observation, action, action, state_key=env.state_key, sampled=0 if is_detour else 1)
         episode.turns.append(turn)
         observation, _, terminated, truncated, info = env.step(action)
@@ -83,6 +85,14 @@ def reference_episode(env: TextEnv, task_id: str, generator: np.random.Generator
         over = terminated or truncated
         episode.won, episode.score = bool(info["won"]), float(info["score"])
     return episode
+
+
+def _detour(env: TextEnv, observation: str, taken: list[str], generator: np.random.Generator) -> str:
+    """A random action, or one that is likely to fail here: out of turn, or done already. Its failing is to be met."""
+    out_of_turn = taken + env.solve()[1:]
+    if out_of_turn and generator.random() < 0.5:
+        return out_of_turn[int(generator.integers(len(out_of_turn)))]
+    return random_action(env, observation, generator)
 
 
 def reference_groups(env: TextEnv, task_ids: Sequence[str], settings: WarmStartSettings) -> list[Group]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from taspo_bench.api import DataStamp, Outcome, Rule, Split, Task, TextEnv
+from taspo_bench.api import DataStamp, Outcome, Progress, Rule, Split, Task, TextEnv
 from taspo_bench.errors import DataError, InputError, unknown_name
 from taspo_envs.alfworld import splits
+from taspo_envs.alfworld.fetch import fetch
 from taspo_envs.alfworld.game import Game, read_game
 from taspo_envs.alfworld.official import OfficialData, open_official
 from taspo_envs.alfworld.teacher import demonstrate
@@ -103,9 +105,17 @@ class ALFWorldEnv(TextEnv):
     name = "alfworld"
     default_max_steps = 50
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "warm_start": {"noise": 0.25},
         "quick": {"max_turns": 20},
         "standard": {"max_turns": 30},
     }
+
+    @classmethod
+    def fetch_data(cls, destination: Path | None, url: str | None, progress: Progress) -> list[str]:
+        """Download the release archive; it is read as it is."""
+        lines: list[str] = []
+        fetch(destination, url, lambda done, total: progress("bytes", done, total), say=lines.append)
+        return lines
 
     def __init__(
         self,
