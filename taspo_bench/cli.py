@@ -111,6 +111,7 @@ def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool)
     from taspo_bench.progress import RunProgress
 
     cells = plan.cells()
+    plan.check()
     runs.prepare_folder(folder, resume, overwrite)
     with runs.locked(folder):
         if overwrite:

@@ -29,6 +29,8 @@ from taspo_bench.ablations import TABLES, Variant
 from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, resolve
 from taspo_bench.credit import make_scheme
 from taspo_bench.errors import InputError, TaspoBenchError, unknown_name
+from taspo_bench.evaluation.evaluate import evaluation_splits
+from taspo_bench.policies.shipped import warm_start_folder
 
 SCHEMA = 1
 LOCK = ".lock"
@@ -105,6 +107,21 @@ class Plan:
                         make_scheme(registry.method_class(config.method), config.scheme)
                     cells.append(Cell(config, row.label))
         return cells
+
+    def check(self) -> None:
+        """Open the data and look for the warm starts, so that a run fails before it begins, not in every cell."""
+        for cell in {cell.config.env: cell for cell in self.cells()}.values():
+            config = cell.config
+            env = registry.make_env(config.env, data=config.data, max_steps=config.max_turns)
+            evaluation_splits(env.splits(), config.eval_splits, config.eval_tasks)
+            if "train" not in env.splits():
+                raise InputError(f"{config.env}: data {config.data!r} has no training split")
+            folder = warm_start_folder(config)
+            if not (folder / "card.json").is_file():
+                raise InputError(
+                    f"{config.env}: no warm start in {folder}; "
+                    f"make one with `taspo-bench warm-start --env {config.env}`"
+                )
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -29,7 +29,7 @@ def policy_by_name(name: str, env: str, temperature: float) -> Policy:
         return ExpertPolicy()
     if name != "warm-start" and not Path(name).is_dir():
         raise InputError(f"--policy {name}: give random, expert, warm-start, or the folder of a policy")
-    from taspo_bench.training.cell import warm_start_folder
+    from taspo_bench.policies.shipped import warm_start_folder
     from taspo_bench.training.checkpoint import load_tiny
 
     folder = warm_start_folder(CellConfig(env=env)) if name == "warm-start" else Path(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import time
@@ -22,6 +21,7 @@ from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
 from taspo_bench.evaluation.results import split_record
 from taspo_bench.files import write_json
 from taspo_bench.policies.language_model import LanguageModel
+from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
 from taspo_bench.training.checkpoint import load_tiny, load_trainer, read_card, save_trainer
 from taspo_bench.training.loop import Trainer
@@ -39,13 +39,6 @@ def silent(phase: str, done: int, total: int) -> None:
 def environment_maker(config: CellConfig) -> Callable[[], TextEnv]:
     """Makes the cell's environments, without the command line's knowledge of any of them."""
     return partial(registry.make_env, config.env, data=config.data, max_steps=config.max_turns)
-
-
-def warm_start_folder(config: CellConfig) -> Path:
-    """Where the policy starts from: the folder of the configuration, else the one that the benchmark ships."""
-    if config.warm_start:
-        return Path(config.warm_start)
-    return Path(inspect.getfile(registry.env_class(config.env))).parent / "warm_start"
 
 
 def load_policy(config: CellConfig) -> LanguageModel:

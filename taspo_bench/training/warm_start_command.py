@@ -11,7 +11,7 @@ from rich.console import Console
 
 from taspo_bench import registry
 from taspo_bench.config import CellConfig
-from taspo_bench.training.cell import warm_start_folder
+from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.training.checkpoint import save_tiny
 from taspo_bench.training.warm_start import WarmStartSettings, reading, warm_start
 

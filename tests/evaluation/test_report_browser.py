@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,29 +36,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chrome]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    binary = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if binary is None or driver is None:
-        pytest.skip("no Chromium with its driver on the path (Debian: apt-get install chromium chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for flag in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--force-prefers-reduced-motion",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield browser
-    browser.quit()
-
-
 @pytest.fixture
 def page(chromium: Chrome, run: Path) -> Chrome:
     show(chromium, run, 1280)
@@ -68,9 +43,12 @@ def page(chromium: Chrome, run: Path) -> Chrome:
 
 
 def show(browser: Chrome, run: Path, width: int) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     browser.get((run / "report.html").as_uri())
+    WebDriverWait(browser, 30).until(lambda page: find(page, "#list button"))
 
 
 def find(browser: Chrome | WebElement, selector: str) -> list[WebElement]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,24 +40,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     webshop = evaluation(folder / "webshop", "webshop", 0.6, tasks=12)
     submission(subs / "webshop.tar.gz", [webshop], "Shopper")
     return build_site(subs, folder / "site").out
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chrome]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    binary = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if binary is None or driver is None:
-        pytest.skip("no Chromium with its driver on the path (Debian: apt-get install chromium chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    flags = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
-    for flag in (*flags, "--force-prefers-reduced-motion"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield browser
-    browser.quit()
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_credited_tokens_become_more_likely():
         return float(np.mean([token % 2 == 0 for turn in turns for token in turn.response_ids[: turn.sampled]]))
 
     before = even(100)
-    for number in range(10):
+    for number in range(20):
         trainer.update(number)
     assert even(100) > before + 0.2
 
