@@ -29,13 +29,6 @@ def _splits(store: Store, goals: str, protocol: str) -> dict[str, Split]:
     return split_by_name(official_splits(store.goal_ids(goals), protocol))
 
 
-def _report(store: Store) -> list[str]:
-    manifest = store.manifest
-    goals = ", ".join(f"{count} {kind} goals" for kind, count in manifest["goals"].items())
-    oddities = [f"{what}: {count}" for what, count in manifest["oddities"].items()]
-    return [f"{store.folder}: {len(store)} products, {goals}", *oddities]
-
-
 class WebShopEnv(TextEnv):
     """Scores, pages and searches of princeton-nlp/WebShop, without its server (arXiv 2207.01206).
 
@@ -63,12 +56,12 @@ class WebShopEnv(TextEnv):
     @classmethod
     def import_data(cls, files: Sequence[Path], destination: Path | None, progress: Progress) -> list[str]:
         """Clean up upstream's raw files and build the catalogue with its index."""
-        return _report(import_files(list(files), destination, lambda what, done: progress(what, done, None)))
+        return import_files(list(files), destination, lambda what, done: progress(what, done, None)).report()
 
     @classmethod
     def fetch_data(cls, destination: Path | None, url: str | None, progress: Progress) -> list[str]:
         """Download upstream's 1,000 products and build the catalogue; ``url`` ``all`` stands for all products."""
-        return _report(fetch(url or "small", destination, lambda what, done: progress(what, done, None)))
+        return fetch(url or "small", destination, lambda what, done: progress(what, done, None)).report()
 
     def __init__(
         self,

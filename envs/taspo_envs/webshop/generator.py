@@ -1,6 +1,6 @@
 """An invented catalogue in WebShop's raw schema, the same on every machine, with instructions in people's style.
 
-Each product type has attributes of which a product shows two in its title and keeps a third in its bullets. Some
+Each product has attributes of its category, of which it shows two in its title and keeps a third in its bullets. Some
 products are twins of an earlier one (same two attributes) of another material, at another price or with other
 options, so that an instruction has to be read to its end.
 """
@@ -19,7 +19,8 @@ SEED = 20260901
 PRODUCTS_PER_TYPE = 25
 TWINS_PER_TYPE = 9
 INSTRUCTIONS_PER_PRODUCT = 2
-_ASIN_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_ASIN_PAIRS = [first + second for first in "JKQVWXZ" for second in "BCDFGHMP"]
+"""ASINs are made of pairs of letters that are rare in words, so that a small vocabulary holds them in few tokens."""
 
 T = TypeVar("T")
 
@@ -32,7 +33,6 @@ class ProductType:
     path: str
     query: str
     noun: str
-    attributes: list[str]
     materials: list[str]
     options: list[str]
     prices: list[int]
@@ -43,6 +43,7 @@ class Words:
     """What the generator draws from."""
 
     brands: list[str]
+    attributes: dict[str, list[str]]
     option_values: dict[str, list[str]]
     product_types: list[ProductType]
 
@@ -52,7 +53,7 @@ def words() -> Words:
     """The shipped words."""
     raw = json.loads(resources.files("taspo_envs.webshop").joinpath("product_types.json").read_text("utf-8"))
     types = [ProductType(**entry) for entry in raw["product_types"]]
-    return Words(raw["brands"], raw["option_values"], types)
+    return Words(raw["brands"], raw["attributes"], raw["option_values"], types)
 
 
 class Draw:
@@ -105,17 +106,17 @@ def iterate(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]]:
     """Products one by one: (raw product, entry of the attribute file, human instructions), types taken in turn."""
     draw = Draw(seed)
-    types = words().product_types
+    types, attributes_of = words().product_types, words().attributes
     shown: dict[str, list[list[str]]] = {kind.query: [] for kind in types}
     asins: set[str] = set()
     for number in range(products_per_type):
         for kind in types:
             earlier = shown[kind.query]
             twin = earlier and number >= products_per_type - products_per_type * TWINS_PER_TYPE // PRODUCTS_PER_TYPE
-            first, second, third = draw.some(kind.attributes, 3)
+            first, second, third = draw.some(attributes_of[kind.category], 3)
             if twin:
                 first, second = draw.one(earlier)
-                third = draw.one([name for name in kind.attributes if name not in (first, second)])
+                third = draw.one([name for name in attributes_of[kind.category] if name not in (first, second)])
             elif draw.chance(0.5):
                 first, second = second, first
             earlier.append([first, second])
@@ -131,7 +132,7 @@ def iterate(
 
 def _new_asin(draw: Draw, taken: set[str]) -> str:
     while True:
-        asin = "B0" + "".join(draw.one(_ASIN_LETTERS) for _ in range(8))
+        asin = "B0" + "".join(draw.one(_ASIN_PAIRS) for _ in range(4))
         if asin not in taken:
             taken.add(asin)
             return asin
