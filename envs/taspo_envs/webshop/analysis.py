@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-import regex  # type: ignore[import-untyped]
+import regex
 
 from taspo_envs.webshop.porter import stem
 
