@@ -10,9 +10,10 @@ import pytest
 
 from chat_server import Behaviour, chat_server, drips, hangs, hangs_up, raw, says
 from corridor import play
+from taspo_bench.endpoint import ChatEndpoint
 from taspo_bench.episode import Group, Guidance
 from taspo_bench.errors import InputError, RunError
-from taspo_bench.taspo.analyzers.endpoint import ChatEndpoint, EndpointAnalyzer
+from taspo_bench.taspo.analyzers.endpoint import EndpointAnalyzer
 from taspo_bench.taspo.analyzers.language_model import SelfAnalyzer, parse_object
 from taspo_bench.taspo.guidance import Item, Source, item_defect
 
