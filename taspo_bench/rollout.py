@@ -34,7 +34,7 @@ def rollout(
 ) -> list[Episode]:
     """Play every start to its end, in the order given, ``batch`` episodes at a time.
 
-    An environment that fails ends its episode with ``error`` set and counted as lost; an error of this package's own
+    An environment or a policy that fails ends its episode with ``error`` set and counted as lost; an error of this package's own
     family (a dead retriever, say) stops the rollout, since it says nothing about the policy.
 
     Args:
@@ -80,6 +80,9 @@ def _play(
 
 def _take_turn(env: TextEnv, episode: Episode, observation: str, response: Response) -> tuple[str, bool]:
     """Apply one response; gives the next observation and whether the episode is over."""
+    if response.error:
+        _break_off(episode, response.error)
+        return observation, True
     if response.exhausted:
         episode.truncated = True
         episode.final_observation, episode.final_state_key = observation, env.state_key
@@ -101,14 +104,19 @@ def _take_turn(env: TextEnv, episode: Episode, observation: str, response: Respo
     except TaspoBenchError:
         raise
     except Exception as error:
-        episode.error = f"{type(error).__name__}: {error}"
-        episode.won, episode.score = False, 0.0
+        _break_off(episode, f"{type(error).__name__}: {error}")
         return observation, True
     turn.reward = float(reward)
     turn.is_action_valid = bool(info["is_action_valid"])
     episode.won, episode.score, episode.truncated = bool(info["won"]), float(info["score"]), bool(truncated)
     episode.final_observation, episode.final_state_key = observation, info["state_key"]
     return observation, terminated or truncated
+
+
+def _break_off(episode: Episode, reason: str) -> None:
+    """End an episode with an error: lost, whatever it had scored."""
+    episode.error = reason
+    episode.won, episode.score = False, 0.0
 
 
 def remaining_steps(env: TextEnv, episode: Episode) -> NDArray[np.float64]:

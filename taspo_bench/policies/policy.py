@@ -15,7 +15,8 @@ from taspo_bench.api import TextEnv
 class Response:
     """One response. Token fields as in :class:`taspo_bench.episode.Turn`; empty for policies without tokens.
 
-    ``exhausted`` says that the context is full and the policy can say nothing more in this episode.
+    ``exhausted`` says that the context is full and the policy can say nothing more in this episode; ``error``, that it
+    broke down and why: the episode then ends with that error, and counts as lost.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Response:
     action_span: tuple[int, int] | None = None
     sampled: int = 0
     exhausted: bool = False
+    error: str = ""
 
 
 class Conversation(Protocol):

@@ -38,6 +38,10 @@ class SearchQAEnv(TextEnv):
     name: ClassVar[str] = "searchqa"
     default_max_steps: ClassVar[int] = 4
     action_templates: ClassVar[tuple[str, ...]] = ("search[{}]", "answer[{}]")
+    briefing: ClassVar[str] = (
+        "Answer a question. search[query] shows the three passages that fit the query best. answer[text] ends the "
+        "episode and counts only if the text is exactly a right answer: give the bare name, number or phrase."
+    )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"updates": 60, "learning_rate": 3e-4},
         "standard": {"learning_rate": 3e-4},

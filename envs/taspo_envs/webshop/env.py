@@ -45,10 +45,14 @@ class WebShopEnv(TextEnv):
     default_max_steps: ClassVar[int] = 15
     action_templates: ClassVar[tuple[str, ...]] = ("search[{}]",)
     strict: ClassVar[bool] = False
+    briefing: ClassVar[str] = (
+        "Buy what the instruction asks for in an online shop. search[words], on the search page only, finds "
+        "products; click[button] follows a link or chooses an option of the product that is open. click[buy now] ends "
+        "the episode; its score is how well the product, the chosen options and the price fit the instruction."
+    )
     markers: ClassVar[tuple[str, ...]] = ("[SEP]",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        # pages are long: little weight on reading them, few turns and tasks where minutes count
-        "warm_start": {"text_weight": 0.02},
+        # pages are long: few turns and tasks where minutes count
         "quick": {"tasks_per_update": 4, "max_turns": 8},
         "standard": {"max_turns": 10},
     }
