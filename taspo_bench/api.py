@@ -133,7 +133,7 @@ class TextEnv(gym.Env[str, str], abc.ABC):
     action_templates: ClassVar[tuple[str, ...]] = ()
     """Forms of free-text actions with ``{}`` for the text, such as ``search[{}]``."""
     briefing: ClassVar[str] = ""
-    """The rules in a few sentences, for policies that were not trained here; nothing that helps with one task only."""
+    """The rules in a few sentences, for policies that were not trained here; nothing that only some tasks need."""
     markers: ClassVar[tuple[str, ...]] = ()
     """Strings that lay out observations, such as ``[SEP]``; a vocabulary of the benchmark has each as a token."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}

@@ -167,20 +167,25 @@ def parse_seeds(text: str) -> list[int] | None:
 @app.command("eval")
 def evaluate_command(
     env: Env,
-    policy: Annotated[str, typer.Option("--policy", help="random, expert, warm-start, or a policy folder.")],
+    policy: Annotated[
+        str, typer.Option("--policy", help="random, expert, warm-start, a folder, or endpoint:URL#MODEL.")
+    ],
     split: Annotated[list[str] | None, typer.Option("--split", help="Split; repeatable.")] = None,
     data: Data = "embedded",
-    tasks: Annotated[
-        int, typer.Option("--tasks", help="At most so many tasks a split, evenly spaced; all if 0.")
-    ] = 0,
+    tasks: Annotated[int, typer.Option("--tasks", help="Tasks a split; all if 0.")] = 0,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the evaluation.")] = 0,
-    temperature: Annotated[float, typer.Option("--temperature", help="Of sampling; 0 is greedy.")] = 0.4,
+    temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy.")] = 0.4,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for episodes and eval.json.")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value of an endpoint policy; repeatable.")
+    ] = None,
 ) -> None:
     """Play every task of a split once with any policy."""
+    from taspo_bench.config import parse_overrides
     from taspo_bench.evaluation.command import evaluate_policy
 
-    evaluate_policy(console, env, policy, split or [], data, tasks or None, seed, temperature, out)
+    settings = parse_overrides(overrides or [])
+    evaluate_policy(console, env, policy, split or [], data, tasks or None, seed, temperature, out, settings)
 
 
 @app.command()

@@ -34,8 +34,8 @@ def rollout(
 ) -> list[Episode]:
     """Play every start to its end, in the order given, ``batch`` episodes at a time.
 
-    An environment or a policy that fails ends its episode with ``error`` set and counted as lost; an error of this package's own
-    family (a dead retriever, say) stops the rollout, since it says nothing about the policy.
+    An environment or a policy that fails ends its episode with ``error`` set and counted as lost; an environment's
+    error of this package's own family (a dead retriever, say) stops the rollout: it says nothing about the policy.
 
     Args:
         envs: a pool that is kept between calls and grown as needed.

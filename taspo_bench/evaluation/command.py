@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
@@ -13,22 +16,35 @@ from rich.table import Table
 
 from taspo_bench import registry
 from taspo_bench.config import CellConfig
-from taspo_bench.episode import write_episodes
-from taspo_bench.errors import InputError
+from taspo_bench.endpoint import PREFIX
+from taspo_bench.episode import Episode, write_episodes
+from taspo_bench.errors import InputError, RunError
 from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
 from taspo_bench.evaluation.results import SCHEMA, SplitRecord, split_record
+from taspo_bench.policies.endpoint import EndpointPolicy, count_outcomes, outcome
 from taspo_bench.policies.policy import Policy
 from taspo_bench.policies.scripted import ExpertPolicy, RandomPolicy
 
 
-def policy_by_name(name: str, env: str, temperature: float) -> Policy:
-    """``random``, ``expert``, ``warm-start`` (the one that the benchmark ships) or a policy's folder."""
+def policy_by_name(
+    name: str, env: str, temperature: float, out: Path | None = None, settings: Mapping[str, Any] | None = None
+) -> Policy:
+    """``random``, ``expert``, ``warm-start`` (the benchmark's own), a policy's folder, or ``endpoint:URL#MODEL``.
+
+    Args:
+        out: a hosted model keeps its answers and its audit file in the folder ``endpoint`` there.
+        settings: of a hosted model (:class:`taspo_bench.policies.endpoint.EndpointSettings`).
+    """
+    if name.startswith(PREFIX):
+        return EndpointPolicy(name, temperature, out / "endpoint" if out is not None else None, settings)
+    if settings:
+        raise InputError(f"--set {next(iter(settings))}: only {PREFIX}URL#MODEL has settings, not --policy {name}")
     if name == "random":
         return RandomPolicy()
     if name == "expert":
         return ExpertPolicy()
     if name != "warm-start" and not Path(name).is_dir():
-        raise InputError(f"--policy {name}: give random, expert, warm-start, or the folder of a policy")
+        raise InputError(f"--policy {name}: give random, expert, warm-start, a policy's folder, or {PREFIX}URL#MODEL")
     from taspo_bench.policies.shipped import warm_start_folder
     from taspo_bench.training.checkpoint import load_tiny
 
@@ -46,15 +62,21 @@ def evaluate_policy(
     seed: int,
     temperature: float,
     out: Path | None,
+    settings: Mapping[str, Any] | None = None,
 ) -> dict[str, SplitRecord]:
-    """Evaluate, print a table, and keep episodes and ``eval.json`` in ``out`` if it is given."""
+    """Evaluate, print a table, and keep episodes and ``eval.json`` in ``out`` if it is given.
+
+    Raises:
+        RunError: a hosted model failed in some episodes; they count as lost in what was printed and kept.
+    """
     make_env = partial(registry.make_env, env, data=data)
     first = make_env()
     splits = evaluation_splits(first.splits(), split_names, tasks)
-    policy = policy_by_name(policy_name, env, temperature)
+    policy = policy_by_name(policy_name, env, temperature, out, settings)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     records: dict[str, SplitRecord] = {}
+    played: dict[str, list[Episode]] = {}
     seconds: dict[str, float] = {}
     for split in splits:
         begun = time.perf_counter()
@@ -62,25 +84,53 @@ def evaluate_policy(
             bar = progress.add_task(split.name, total=len(split))
             episodes = evaluate(make_env, policy, split, seed, progress=partial(progress.advance, bar))
         seconds[split.name] = time.perf_counter() - begun
-        records[split.name] = split_record(episodes, split)
+        records[split.name], played[split.name] = split_record(episodes, split), episodes
         if out is not None:
             write_episodes(out / f"eval-{split.name}.jsonl.gz", episodes)
-    console.print(_table(env, policy_name, records))
+    console.print(_table(env, policy.name, records))
+    hosted = _account(console, policy, played) if isinstance(policy, EndpointPolicy) else None
     if out is not None:
         from taspo_bench.files import write_json
 
         record = {
             "schema": SCHEMA,
-            "method": policy_name,
+            "method": policy.name if hosted else policy_name,
             "env": env,
             "seed": seed,
             "splits": records,
             "warm_start": None,
             "seconds": seconds,
             "data_stamp": asdict(first.data_stamp()),
+            **({"endpoint": hosted} if hosted else {}),
         }
         write_json(out / "eval.json", record)
+    _refuse_failures(played, out)
     return records
+
+
+def _account(console: Console, policy: EndpointPolicy, played: Mapping[str, Sequence[Episode]]) -> dict[str, Any]:
+    """Print how every episode of a hosted model ended and what it took; gives the same for ``eval.json``."""
+    outcomes = {split: count_outcomes(episodes) for split, episodes in played.items()}
+    usage = asdict(policy.endpoint.usage)
+    for split, counts in outcomes.items():
+        told = ", ".join(f"{count} {name}" for name, count in counts.items())
+        console.print(f"{split}: {sum(counts.values())} episodes: {told}", highlight=False)
+    console.print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in usage.items()), highlight=False)
+    return {"outcomes": outcomes, "usage": usage, "settings": policy.settings.model_dump()}
+
+
+def _refuse_failures(played: Mapping[str, Sequence[Episode]], out: Path | None) -> None:
+    everyone = [episode for episodes in played.values() for episode in episodes]
+    reasons = Counter(episode.error for episode in everyone if outcome(episode) == "endpoint failure")
+    if reasons:
+        [(reason, _)] = reasons.most_common(1)
+        advice = (
+            "repeat with the same --out" if out is not None else "give --out, so that answers are kept, and repeat"
+        )
+        raise RunError(
+            f"{reasons.total()} of {len(everyone)} episodes could not be played to their end and count as lost; "
+            f"{advice} to ask again for what is missing. {reason}"
+        )
 
 
 def _table(env: str, policy: str, records: dict[str, SplitRecord]) -> Table:

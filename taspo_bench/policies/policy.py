@@ -15,8 +15,8 @@ from taspo_bench.api import TextEnv
 class Response:
     """One response. Token fields as in :class:`taspo_bench.episode.Turn`; empty for policies without tokens.
 
-    ``exhausted`` says that the context is full and the policy can say nothing more in this episode; ``error``, that it
-    broke down and why: the episode then ends with that error, and counts as lost.
+    ``exhausted`` says that the context is full and the policy can say nothing more in this episode; ``error``, that
+    it broke down and why: the episode then ends with that error, and counts as lost.
     """
 
     text: str

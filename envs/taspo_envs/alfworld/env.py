@@ -105,8 +105,8 @@ class ALFWorldEnv(TextEnv):
     name = "alfworld"
     default_max_steps = 50
     briefing: ClassVar[str] = (
-        "Carry out a task in a household. What a place holds is seen only from there, and only once it is open. You can "
-        "carry one thing at a time. Objects of a kind are told apart by their numbers."
+        "Carry out a task in a household. What a place holds is seen only from there, and only once it is open. You "
+        "can carry one thing at a time. Objects of a kind are told apart by their numbers."
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "warm_start": {"noise": 0.25},

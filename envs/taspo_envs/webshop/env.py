@@ -47,8 +47,8 @@ class WebShopEnv(TextEnv):
     strict: ClassVar[bool] = False
     briefing: ClassVar[str] = (
         "Buy what the instruction asks for in an online shop. search[words], on the search page only, finds "
-        "products; click[button] follows a link or chooses an option of the product that is open. click[buy now] ends "
-        "the episode; its score is how well the product, the chosen options and the price fit the instruction."
+        "products; click[button] follows a link or chooses an option of the product that is open. click[buy now] "
+        "ends the episode; its score is how well the product, the chosen options and the price fit the instruction."
     )
     markers: ClassVar[tuple[str, ...]] = ("[SEP]",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

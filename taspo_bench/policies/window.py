@@ -1,0 +1,67 @@
+"""The prompt of models that were not trained here: rules, task, the last few turns, and what may be done now.
+
+Each turn is a prompt of its own, as in the paper (METHOD.md, "history window"); the answer reasons freely and holds
+one action between tags.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from taspo_bench.api import TextEnv
+
+MAX_ACTION = 4096
+"""Characters of an action; what is longer is no action (the benchmarks' own limit)."""
+
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL)
+_SPAN = re.compile(r"<(action|search|answer)>(.*?)</\1>", re.DOTALL)
+
+
+def window_prompt(env: TextEnv, first: str, past: Sequence[tuple[str, str]], observation: str, window: int) -> str:
+    """The prompt of the present turn.
+
+    Args:
+        env: at the present state; read for what the agent may know (rules, task, actions, steps).
+        first: the first observation, which states the task and is shown in every prompt.
+        past: observation and action of every turn so far; the last ``window`` of them are shown.
+    """
+    shown = list(enumerate(past, 1))[len(past) - min(window, len(past)) :]
+    parts = [env.briefing, f"The beginning:\n{first}"]
+    if shown:
+        turns = "\n\n".join(
+            f"Turn {turn} observation: {seen}\nTurn {turn} action: {done}" for turn, (seen, done) in shown
+        )
+        parts.append(f"Your last turns:\n{turns}")
+    if past:
+        parts.append(f"Now, at turn {len(past) + 1}:\n{observation}")
+    parts.append(f"Actions left: {env.max_steps - env.steps}.")
+    parts.append(_choices(env))
+    parts.append(
+        "Reason about what to do next between <think> and </think>. "
+        "Then write the one action to take now between <action> and </action>."
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _choices(env: TextEnv) -> str:
+    fixed = env.admissible_actions
+    free = [template.format("..") for template in env.action_templates]
+    lines = []
+    if fixed:
+        lines.append("Possible actions now:\n" + "\n".join(fixed))
+    if free:
+        lines.append(f"{'Also possible' if fixed else 'Possible actions'}, with words of your own: {', '.join(free)}")
+    return "\n".join(lines)
+
+
+def parse_action(answer: str) -> str:
+    """The action of an answer, "" if it holds none: the first whole tagged span behind any reasoning.
+
+    ``<search>`` and ``<answer>`` keep their tags, since they say what kind of action it is.
+    """
+    found = _SPAN.search(_THOUGHT.sub("", answer))
+    if found is None:
+        return ""
+    text = " ".join((found[2] if found[1] == "action" else found[0]).split())
+    return text if len(text) <= MAX_ACTION else ""
