@@ -110,10 +110,6 @@ class Store:
     def _goals(self, kind: str) -> TextColumn:
         return TextColumn(self.folder / f"goals-{kind}")
 
-    def has_goal(self, goal_id: str) -> bool:
-        """Whether a goal of that id exists."""
-        return goal_id in self._goal_rows(kind_of(goal_id))
-
     def goal(self, goal_id: str) -> Goal:
         """The goal of an id; :class:`InputError` if there is none."""
         kind = kind_of(goal_id)
