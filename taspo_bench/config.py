@@ -58,6 +58,9 @@ class CellConfig(BaseModel):
     guidance_bank: int = Field(0, ge=0, description="past successes of a task that are kept as further evidence")
     scheme: dict[str, Any] = Field(default_factory=dict, description="keyword arguments of the credit scheme")
 
+    engine: Literal["own", "trl"] = "own"
+    trl: dict[str, Any] = Field(default_factory=dict, description="options of TRL's GRPOConfig, for engine trl")
+
     eval_temperature: float = Field(0.4, ge=0)
     eval_tasks: int | None = Field(None, ge=1, description="evaluate the first N tasks of each split only")
     eval_splits: list[str] = Field(default_factory=list, description="all seen and unseen splits if empty")
@@ -103,7 +106,8 @@ def resolve(
 
     Args:
         own: the benchmark's entries by preset (``TextEnv.presets``).
-        overrides: what ``--set`` gave, already parsed; ``scheme.X`` stands for a setting of the credit scheme.
+        overrides: what ``--set`` gave, already parsed; ``scheme.X`` stands for a setting of the credit scheme,
+            ``trl.X`` for one of TRL's.
         cell: method, env, seed and data.
 
     Raises:
@@ -112,23 +116,28 @@ def resolve(
     if preset not in PRESETS:
         raise unknown_name("preset", preset, PRESETS)
     values = {**PRESETS[preset], **own.get(preset, {}), **cell}
-    scheme: dict[str, Any] = {}
+    nested: dict[str, dict[str, Any]] = {"scheme": {}, "trl": {}}
+    own_keys = set(CellConfig.model_fields) - {"method", "env", "seed", *nested}
     for key, value in overrides.items():
-        if key.startswith("scheme."):
-            scheme[key.removeprefix("scheme.")] = value
-        elif key in CellConfig.model_fields and key not in ("method", "env", "seed", "scheme"):
+        outer, dot, inner = key.partition(".")
+        if dot and outer in nested:
+            nested[outer][inner] = value
+        elif key in own_keys:
             values[key] = value
         else:
-            settable = [*sorted(set(CellConfig.model_fields) - {"method", "env", "seed", "scheme"}), "scheme.NAME"]
+            settable = [*sorted(own_keys), *(f"{name}.NAME" for name in nested)]
             close = difflib.get_close_matches(key, settable, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             raise InputError(f"--set {key}={value}: there is no such key; {hint}keys: {', '.join(settable)}")
     try:
-        return CellConfig(**values, scheme=scheme)
+        config = CellConfig(**values, **nested)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InputError(f"--set {where}={first['input']}: {first['msg'].lower()}") from error
+    if config.trl and config.engine != "trl":
+        raise InputError(f"--set trl.{next(iter(config.trl))}: TRL's options need --engine trl")
+    return config
 
 
 def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:

@@ -51,6 +51,30 @@ class Stopwatch:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
 
 
+def update_starts(config: CellConfig, task_ids: Sequence[str], number: int) -> list[Start]:
+    """What update ``number`` plays: the next tasks of an endless sequence of shuffled passes over the training split,
+    ``group_size`` rollouts of each, one group after the other."""
+    first = number * config.tasks_per_update
+    starts = []
+    for place in range(config.tasks_per_update):
+        lap, index = divmod(first + place, len(task_ids))
+        order = np.random.default_rng((config.seed, lap)).permutation(len(task_ids))
+        starts += [
+            Start(task_ids[int(order[index])], "train", config.seed, (config.seed, number, place, member))
+            for member in range(config.group_size)
+        ]
+    return starts
+
+
+def grouped(episodes: Sequence[Episode], config: CellConfig, number: int) -> list[Group]:
+    """The groups of the episodes that :func:`update_starts` asked for."""
+    size = config.group_size
+    return [
+        Group(episodes[first].task_id, list(episodes[first : first + size]), update=number)
+        for first in range(0, len(episodes), size)
+    ]
+
+
 @dataclass
 class Trainer:
     """One policy being trained by one credit scheme on one benchmark."""
@@ -92,13 +116,13 @@ class Trainer:
             credits = [self.scheme.credit(group, self.scorer) for group in informative]
         with watch.phase("update"):
             learned = self.learn(number, informative, credits)
-        _keep_credit(informative, credits)
+        keep_credit(informative, credits)
         episodes = [episode for group in groups for episode in group.episodes]
         self.env_steps += sum(len(episode.turns) for episode in episodes)
         metrics: dict[str, object] = {
             "update": number,
             "env_steps": self.env_steps,
-            **_outcomes(episodes),
+            **outcomes(episodes),
             "groups_skipped": 1 - len(informative) / len(groups),
             **learned,
             **credit_metrics(informative, credits),
@@ -109,28 +133,10 @@ class Trainer:
     def play(self, number: int, progress: Callable[[int], None] | None = None) -> list[Group]:
         """The groups of an update: its tasks, ``group_size`` rollouts each."""
         config = self.config
-        tasks = self._tasks(number)
-        starts = [
-            Start(task, "train", config.seed, (config.seed, number, place, member))
-            for place, task in enumerate(tasks)
-            for member in range(config.group_size)
-        ]
-        episodes = rollout(self.make_env, self.policy, starts, config.batch, self._envs, progress)
-        size = config.group_size
-        return [
-            Group(task, episodes[place * size : (place + 1) * size], update=number)
-            for place, task in enumerate(tasks)
-        ]
-
-    def _tasks(self, number: int) -> list[str]:
-        """The next tasks of an endless sequence of shuffled passes over the training split."""
-        total = len(self.task_ids)
-        first = number * self.config.tasks_per_update
-        chosen = []
-        for place in range(first, first + self.config.tasks_per_update):
-            order = np.random.default_rng((self.config.seed, place // total)).permutation(total)
-            chosen.append(self.task_ids[int(order[place % total])])
-        return chosen
+        starts = update_starts(config, self.task_ids, number)
+        return grouped(
+            rollout(self.make_env, self.policy, starts, config.batch, self._envs, progress), config, number
+        )
 
     def learn(self, number: int, groups: Sequence[Group], credits: Sequence[Sequence[Credit]]) -> dict[str, float]:
         """One or more optimizer steps on the episodes of the informative groups."""
@@ -193,7 +199,8 @@ class Trainer:
         return torch.from_numpy(flat.astype(np.float32)).to(self.policy.device)
 
 
-def _outcomes(episodes: Sequence[Episode]) -> dict[str, float]:
+def outcomes(episodes: Sequence[Episode]) -> dict[str, float]:
+    """How a batch of episodes went, for the log of its update."""
     turns = [turn for episode in episodes for turn in episode.turns]
     return {
         "success": float(np.mean([episode.won for episode in episodes])),
@@ -205,7 +212,7 @@ def _outcomes(episodes: Sequence[Episode]) -> dict[str, float]:
     }
 
 
-def _keep_credit(groups: Sequence[Group], credits: Sequence[Sequence[Credit]]) -> None:
+def keep_credit(groups: Sequence[Group], credits: Sequence[Sequence[Credit]]) -> None:
     """Store credit and guidance with the episodes, for the report and the diagnostics."""
     for group, group_credits in zip(groups, credits, strict=True):
         for index, (episode, credit) in enumerate(zip(group.episodes, group_credits, strict=True)):

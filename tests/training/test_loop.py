@@ -15,7 +15,7 @@ from taspo_bench.config import CellConfig
 from taspo_bench.credit import Credit, group_advantages
 from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
 from taspo_bench.taspo.scheme import TASPO
-from taspo_bench.training.loop import Trainer
+from taspo_bench.training.loop import Trainer, update_starts
 from tiny_world import corridor_policy, make_corridor
 
 CONFIG = {"updates": 3, "tasks_per_update": 3, "group_size": 4, "learning_rate": 1e-2, "env": "corridor", "seed": 5}
@@ -104,8 +104,9 @@ def test_gradient_touches_only_what_sampled_tokens_need():
 
 
 def test_every_training_task_is_played_once_before_any_is_played_again():
-    trainer = trainer_of(GRPO(), tasks_per_update=2)
-    tasks = [task for number in range(3) for task in trainer._tasks(number)]
+    config = CellConfig(**CONFIG | {"tasks_per_update": 2})
+    starts = [start for number in range(3) for start in update_starts(config, ["key-1", "key-2", "key-3"], number)]
+    tasks = [start.task_id for start in starts[:: config.group_size]]
     assert Counter(tasks) == {"key-1": 2, "key-2": 2, "key-3": 2}
     assert set(tasks[:3]) == {"key-1", "key-2", "key-3"}
 
