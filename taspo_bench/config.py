@@ -52,6 +52,8 @@ class CellConfig(BaseModel):
     entropy_coef: float = Field(0.001, ge=0)
 
     analyzer: Literal["replay", "self", "endpoint"] = "replay"
+    analyzer_endpoint: str = Field("", description="URL#MODEL that analyzer endpoint asks")
+    analyzer_prices: tuple[float, float] = Field((0.0, 0.0), description="per million prompt and completion tokens")
     guidance_source: Literal["aligned", "nearest", "random", "generic"] = "aligned"
     guidance_scope: Literal["turn", "trajectory"] = "turn"
     guidance_reveal: bool = False

@@ -77,9 +77,10 @@ class _Failure(Exception):
 def split_address(address: str) -> tuple[str, str]:
     """``URL#MODEL``, with ``endpoint:`` in front or not, as the API's base address and the model's name there."""
     url, _, model = address.removeprefix(PREFIX).partition("#")
+    base = _checked(url)
     if not model:
         raise InputError(f"endpoint {url!r}: name the model behind a #, as in {PREFIX}http://host/v1#model")
-    return url, model
+    return base, model
 
 
 class ChatEndpoint:
@@ -125,21 +126,18 @@ class ChatEndpoint:
         self._failed_in_row = 0
         self._last_reason = ""
 
-    def ask(self, prompt: str) -> str:
-        """The model's answer to one user message; :class:`RunError` if there is none."""
-        [answer] = self.answers([Question(({"role": "user", "content": prompt},))])
-        if isinstance(answer, RunError):
-            raise answer
-        if not answer.strip():
-            raise RunError(f"endpoint {self.url}, model {self.model!r}: the answer is empty or refused")
-        return answer
+    def ask(self, prompts: Sequence[str]) -> list[str | RunError]:
+        """Answers to user messages at temperature 0; where one is empty, an error says so."""
+        answers = self.answers([Question(({"role": "user", "content": prompt},)) for prompt in prompts])
+        empty = self._error("the answer is empty or refused")
+        return [answer if isinstance(answer, RunError) or answer.strip() else empty for answer in answers]
 
     def answers(self, questions: Sequence[Question]) -> list[str | RunError]:
         """The answers in the order of the questions, an error in place of each that could not be had.
 
         An answer may be empty: that is what the model said.
         """
-        return _run(lambda: self._answer_all(questions))
+        return _run(lambda: self._answer_all(questions)) if questions else []
 
     async def _answer_all(self, questions: Sequence[Question]) -> list[str | RunError]:
         limit = asyncio.Semaphore(self.concurrency)

@@ -31,6 +31,7 @@ from taspo_bench.credit import make_scheme
 from taspo_bench.errors import InputError, TaspoBenchError, unknown_name
 from taspo_bench.evaluation.evaluate import evaluation_splits
 from taspo_bench.policies.shipped import warm_start_folder
+from taspo_bench.taspo.analyzers.settings import check_analyzer
 
 SCHEMA = 1
 LOCK = ".lock"
@@ -105,6 +106,7 @@ class Plan:
                     config = resolve(self.preset, own, {**self.overrides, **row.overrides}, **cell)
                     if row.method != WARM_START:
                         make_scheme(registry.method_class(config.method), config.scheme)
+                        check_analyzer(config)
                     cells.append(Cell(config, row.label))
         return cells
 

@@ -22,6 +22,10 @@ class ChatServer:
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    open_now: int = 0
+    most_open: int = 0
+    """The largest number of requests that were open at once."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -30,10 +34,17 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         state = self.server_state
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        number = len(state.requests)
-        state.requests.append(body)
-        state.headers.append(dict(self.headers))
-        state.behaviours[min(number, len(state.behaviours) - 1)](self, body)
+        with state.lock:
+            number = len(state.requests)
+            state.requests.append(body)
+            state.headers.append(dict(self.headers))
+            state.open_now += 1
+            state.most_open = max(state.most_open, state.open_now)
+        try:
+            state.behaviours[min(number, len(state.behaviours) - 1)](self, body)
+        finally:
+            with state.lock:
+                state.open_now -= 1
 
     def send(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -51,6 +62,36 @@ def says(answer: object, usage: object = None) -> Behaviour:
     text = answer if isinstance(answer, str) or answer is None else json.dumps(answer)
     completion = {"choices": [{"message": {"role": "assistant", "content": text}}], "usage": usage}
     return lambda handler, body: handler.send(200, json.dumps(completion).encode())
+
+
+def replies(answer: Callable[[str], str]) -> Behaviour:
+    """A chat completion that depends on the prompt."""
+    return lambda handler, body: says(answer(prompt_of(body)))(handler, body)
+
+
+def chooses(behaviour: Callable[[str], Behaviour]) -> Behaviour:
+    """A behaviour that depends on the prompt."""
+    return lambda handler, body: behaviour(prompt_of(body))(handler, body)
+
+
+def prompt_of(body: dict[str, Any]) -> str:
+    return str(body["messages"][-1]["content"])
+
+
+def refuses(handler: Handler, body: dict[str, Any]) -> None:
+    """No content, and the reason where some hosts put it."""
+    message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+    handler.send(200, json.dumps({"choices": [{"message": message}]}).encode())
+
+
+def cuts_off(handler: Handler, body: dict[str, Any]) -> None:
+    """The connection ends in the middle of the answer."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "5000")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices": [{"message": {"content": "<action>look')
+    handler.wfile.flush()
+    handler.connection.close()
 
 
 def raw(content: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Behaviour:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tokenizers import Tokenizer
 
@@ -27,6 +27,14 @@ class Format(Protocol):
 
     def parse(self, ids: list[int], sampled: int) -> tuple[str, str, tuple[int, int] | None]:
         """Response text, executable action, and the action's span in ``ids`` (None if there is no action)."""
+
+
+@runtime_checkable
+class Converses(Format, Protocol):
+    """A format of models that also answer questions, apart from any episode."""
+
+    def ask(self, question: str) -> list[int]:
+        """Ids of a conversation that begins with this question, up to and including the cue for its answer."""
 
 
 class LineFormat:

@@ -22,7 +22,7 @@ from taspo_bench.evaluation.results import split_record
 from taspo_bench.files import write_json
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.policies.shipped import warm_start_folder
-from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
+from taspo_bench.training.analyzer import make_analyzer
 from taspo_bench.training.checkpoint import load_tiny, load_trainer, read_card, save_trainer
 from taspo_bench.training.loop import Trainer
 
@@ -57,21 +57,6 @@ def warm_start_note(config: CellConfig, env: TextEnv) -> str:
     return (
         f"{config.env}: the warm start was trained on {made_with.get('source', 'unknown')} data, not on "
         f"{used['source']}; `taspo-bench warm-start --env {config.env} --data {config.data}` makes one that fits"
-    )
-
-
-def make_analyzer(config: CellConfig, env: TextEnv, policy: LanguageModel) -> ReplayAnalyzer:
-    """The analyzer that builds the guidance of the cell's groups."""
-    if config.analyzer != "replay":
-        raise InputError(f"analyzer {config.analyzer!r}: runs of the tiny policy know 'replay'")
-    return ReplayAnalyzer(
-        env,
-        scope=config.guidance_scope,
-        reveal=config.guidance_reveal,
-        source=config.guidance_source,
-        count_tokens=lambda text: len(policy.format.guide(text)),
-        seed=config.seed,
-        bank=config.guidance_bank,
     )
 
 
@@ -138,26 +123,26 @@ def _train(
     notify: Notify,
 ) -> None:
     scheme = make_scheme(registry.method_class(config.method), config.scheme)
-    analyzer = make_analyzer(config, make_env(), policy) if scheme.uses_guidance else None
+    analyzer = make_analyzer(config, make_env(), policy, folder / "analyzer") if scheme.uses_guidance else None
     trainer = Trainer(config, policy, scheme, analyzer, make_env, task_ids[: config.train_tasks])
     state = load_trainer(folder / "checkpoint", policy, trainer.optimizer)
     first = 0
     if state is not None:
         first, trainer.env_steps = state["update"], state["env_steps"]
         if analyzer is not None:
-            analyzer.load_bank(state["bank"])
+            analyzer.load_state(state["analyzer"])
     metrics = folder / "metrics.jsonl"
     _keep_lines(metrics, first)
     for number in range(first, config.updates):
         notify("train", number, config.updates)
         trained = trainer.update(number)
         with metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(trained.metrics) + "\n")
+            file.write(json.dumps({**trained.metrics, **(analyzer.figures() if analyzer else {})}) + "\n")
         done = number + 1
         if done % config.save_every == 0 or done == config.updates:
             _store(folder, done, trained.episodes)
-            bank = analyzer.bank_state() if analyzer is not None else {}
-            kept = {"update": done, "env_steps": trainer.env_steps, "bank": bank}
+            known = analyzer.state() if analyzer is not None else {}
+            kept = {"update": done, "env_steps": trainer.env_steps, "analyzer": known}
             save_trainer(folder / "checkpoint", policy, trainer.optimizer, kept)
     notify("train", config.updates, config.updates)
 

@@ -38,6 +38,13 @@ def changed(**source: object) -> dict[str, Any]:
     return {"items": [{**TAKE, "sources": [{**TAKE["sources"][0], **source}]}]}  # type: ignore[dict-item]
 
 
+def ask(endpoint: ChatEndpoint, prompt: str) -> str:
+    [answer] = endpoint.ask([prompt])
+    if isinstance(answer, RunError):
+        raise answer
+    return answer
+
+
 def guide(folder: Path, *behaviours: Behaviour, timeout: float = 20.0, **settings: Any) -> Guidance:
     """Guidance of the failure; every item that comes out is checked once more."""
     with chat_server(*behaviours) as server:
@@ -171,7 +178,7 @@ def test_there_is_one_retry_and_no_more(tmp_path: Path) -> None:
     with chat_server(busy) as server:
         endpoint = ChatEndpoint(server.url, "judge", tmp_path)
         with pytest.raises(RunError, match="status 429"):
-            endpoint.ask("hello")
+            ask(endpoint, "hello")
         assert len(server.requests) == endpoint.usage.failed == 2
 
 
@@ -195,10 +202,10 @@ def test_equal_requests_are_answered_from_the_disk(tmp_path: Path) -> None:
 
 def test_a_broken_cache_file_is_asked_again(tmp_path: Path) -> None:
     with chat_server(says("one"), says("two")) as server:
-        ChatEndpoint(server.url, "judge", tmp_path).ask("hello")
+        ask(ChatEndpoint(server.url, "judge", tmp_path), "hello")
         for path in (tmp_path / "cache").iterdir():
             path.write_text('{"answer": ')
-        assert ChatEndpoint(server.url, "judge", tmp_path).ask("hello") == "two"
+        assert ask(ChatEndpoint(server.url, "judge", tmp_path), "hello") == "two"
 
 
 def test_the_request_is_deterministic_and_says_nothing_of_the_outcome(tmp_path: Path) -> None:
@@ -216,8 +223,8 @@ def test_the_request_is_deterministic_and_says_nothing_of_the_outcome(tmp_path: 
 def test_tokens_and_cost_are_counted(tmp_path: Path) -> None:
     with chat_server(says("yes", {"prompt_tokens": 2000, "completion_tokens": 500}), says("no", "free")) as server:
         endpoint = ChatEndpoint(server.url, "judge", tmp_path, prices=(1.0, 4.0))
-        endpoint.ask("a")
-        endpoint.ask("b")
+        ask(endpoint, "a")
+        ask(endpoint, "b")
     assert (endpoint.usage.prompt_tokens, endpoint.usage.completion_tokens) == (2000, 500)
     assert endpoint.usage.cost == pytest.approx(0.004)
 
@@ -227,7 +234,7 @@ def test_every_request_is_in_the_audit_file_and_the_key_is_not(
 ) -> None:
     monkeypatch.setenv("TASPO_ENDPOINT_KEY", KEY)
     with chat_server(raw(f"bad key {KEY}".encode(), 500, {"Retry-After": "0"}), says(f"your key is {KEY}")) as server:
-        answer = ChatEndpoint(server.url, "judge", tmp_path).ask("hello")
+        answer = ask(ChatEndpoint(server.url, "judge", tmp_path), "hello")
         assert [headers["Authorization"] for headers in server.headers] == [f"Bearer {KEY}"] * 2
     assert answer == "your key is [key]"
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
@@ -240,7 +247,7 @@ def test_without_a_key_no_authorization_is_sent(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv("TASPO_ENDPOINT_KEY", raising=False)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with chat_server(says("yes")) as server:
-        ChatEndpoint(server.url, "judge", tmp_path).ask("hello")
+        ask(ChatEndpoint(server.url, "judge", tmp_path), "hello")
     assert "Authorization" not in server.headers[0]
 
 

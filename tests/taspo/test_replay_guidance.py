@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from corridor import Corridor, play
 from taspo_bench.api import Outcome, Rule
 from taspo_bench.episode import Episode, Group
 from taspo_bench.errors import InputError
+from taspo_bench.registry import make_env
 from taspo_bench.taspo.analyzers.prune import prune
 from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
 from taspo_bench.taspo.guidance import Item, Source, is_quoted, item_defect
@@ -50,6 +52,9 @@ def test_the_pruned_sequence_still_wins_and_none_of_it_can_go(extra: list[str]) 
         assert not play(rest[:gone] + rest[gone + 1 :]).won
 
 
+SAID = ("say[mellon]", "<say>mellon</say>", "<action>say[mellon]</action>", "<action><say> mellon </say></action>")
+
+
 class Library(Corridor):
     """The same door, opened by saying a word that a book tells: free text that replay alone cannot justify."""
 
@@ -58,14 +63,24 @@ class Library(Corridor):
     def act(self, action: str) -> Outcome:
         if action == "read":
             return Outcome("The book says mellon.")
-        if action == "say[mellon]":
+        if action in SAID:
             self.is_open = True
             return Outcome("The door opens.")
         return super().act(action)
 
 
-def test_the_search_that_found_an_answer_is_not_cut_away() -> None:
-    assert prune(Library(), "key-1", ["look", "read", "look", "say[mellon]"]) == [1, 3]
+@pytest.mark.parametrize("said", SAID)
+def test_the_search_that_found_an_answer_is_not_cut_away(said: str) -> None:
+    assert prune(Library(), "key-1", ["look", "read", "look", said]) == [1, 3]
+
+
+def test_tagged_searches_of_search_qa_are_pruned_as_plain_ones_are() -> None:
+    env = make_env("searchqa")
+    for task_id in env.splits()["train"].task_ids[:40]:
+        env.reset(options={"task_id": task_id})
+        plain = env.solve()
+        tagged = [re.sub(r"^(\w+)\[(.*)\]$", r"<\1>\2</\1>", action) for action in plain]
+        assert tagged != plain and prune(env, task_id, tagged) == prune(env, task_id, plain) is not None
 
 
 def test_an_answer_that_nothing_told_owes_nothing() -> None:
@@ -215,8 +230,8 @@ def test_the_bank_keeps_the_newest_successes_and_survives_a_checkpoint() -> None
     analyzer, resumed = ReplayAnalyzer(Corridor(), bank=2), ReplayAnalyzer(Corridor(), bank=2)
     for start in range(3):
         analyzer.guide(group(play(SUCCESS[start:])))
-    resumed.load_bank(json.loads(json.dumps(analyzer.bank_state())))
-    kept = [Episode.from_json(line).actions for line in resumed.bank_state()["key-2"]]
+    resumed.load_state(json.loads(json.dumps(analyzer.state())))
+    kept = [Episode.from_json(line).actions for line in resumed.state()["key-2"]]
     assert kept == [SUCCESS[2:], SUCCESS[1:]]
     assert resumed.guide(group(play(FAILURE))) == analyzer.guide(group(play(FAILURE)))
 

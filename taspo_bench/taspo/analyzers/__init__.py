@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from taspo_bench.episode import Group, Guidance
 
@@ -15,3 +15,15 @@ class Analyzer(Protocol):
 
     def guide(self, group: Group) -> list[Guidance | None]:
         """Guidance of each episode, in the group's order; falsy with a ``reason`` where nothing holds."""
+
+    def figures(self) -> dict[str, float]:
+        """What the analyzer has used since the run began, for the log of an update."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """What a run that goes on later must know, as a JSON object."""
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take up what :meth:`state` gave."""
+        return

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from taspo_bench.episode import Episode, Group, Guidance
 from taspo_bench.errors import RunError, unknown_name
+from taspo_bench.taspo.analyzers import Analyzer
 from taspo_bench.taspo.guidance import (
     KINDS,
     MAX_ITEMS,
@@ -81,21 +82,22 @@ class _Aligned(BaseModel):
     quote: str
 
 
-class LanguageModelAnalyzer:
-    """The two steps over any function from a prompt to an answer.
+class LanguageModelAnalyzer(Analyzer):
+    """The two steps over any function from prompts to answers.
 
     Args:
-        ask: gives the model's answer; may raise :class:`RunError`, and then the group has fewer items.
+        ask: gives the model's answers in the order of the prompts, an error in place of each that could not be had;
+            then the group has fewer items.
         scope: ``turn`` shows an item at the step that its quote is of; ``trajectory`` shows all items in front of
             the episode, and without ``reveal`` only those that quote the first observation.
         count_tokens: length of a text in the policy's tokens; its words by default.
     """
 
-    name: ClassVar[str] = "language_model"
+    name = "language_model"
 
     def __init__(
         self,
-        ask: Callable[[str], str],
+        ask: Callable[[Sequence[str]], Sequence[str | RunError]],
         scope: Scope = "turn",
         reveal: bool = False,
         max_items: int = MAX_ITEMS,
@@ -110,23 +112,34 @@ class LanguageModelAnalyzer:
 
     def guide(self, group: Group) -> list[Guidance | None]:
         """Guidance of each episode; falsy with a reason where the model failed, abstained or misquoted."""
-        try:
-            evidence = self._extract(group)
-        except RunError as error:
-            return [abstain(episode, self.scope, str(error)) for episode in group.episodes]
-        return [self._guide(group, target, evidence) for target in range(len(group.episodes))]
+        evidence = self._extract(group)
+        if isinstance(evidence, RunError):
+            return [abstain(episode, self.scope, str(evidence)) for episode in group.episodes]
+        guidance: list[Guidance | None] = []
+        prompts: dict[int, str] = {}
+        others: dict[int, dict[str, tuple[Source, ...]]] = {}
+        for target, episode in enumerate(group.episodes):
+            cited = {name: sources for name, found in evidence.items() if (sources := _sources(found, group, target))}
+            if cited:
+                others[target] = cited
+                prompts[target] = _align_prompt(episode, {name: evidence[name] for name in cited}, self.max_items)
+            is_alone = not [index for index in successes(group) if index != target]
+            guidance.append(abstain(episode, self.scope, "no other success" if is_alone else "no verified evidence"))
+        for target, answer in zip(prompts, self._answers(list(prompts.values())), strict=True):
+            guidance[target] = self._guide(group, target, evidence, others[target], answer)
+        return guidance
 
-    def _guide(self, group: Group, target: int, evidence: dict[str, _Extracted]) -> Guidance:
+    def _guide(
+        self,
+        group: Group,
+        target: int,
+        evidence: dict[str, _Extracted],
+        others: dict[str, tuple[Source, ...]],
+        answer: dict[str, Any] | RunError,
+    ) -> Guidance:
         episode = group.episodes[target]
-        if not [index for index in successes(group) if index != target]:
-            return abstain(episode, self.scope, "no other success")
-        others = {name: sources for name, found in evidence.items() if (sources := _sources(found, group, target))}
-        if not others:
-            return abstain(episode, self.scope, "no verified evidence")
-        try:
-            answer = self._answer(_align_prompt(episode, {name: evidence[name] for name in others}, self.max_items))
-        except RunError as error:
-            return abstain(episode, self.scope, str(error))
+        if isinstance(answer, RunError):
+            return abstain(episode, self.scope, str(answer))
         items = []
         for aligned in _valid(_Aligned, answer.get("items")):
             if aligned.id in others:
@@ -146,7 +159,7 @@ class LanguageModelAnalyzer:
                 shown[0].append(item)
         return compose(episode, self.scope, shown, self.count_tokens, self.max_tokens)
 
-    def _extract(self, group: Group) -> dict[str, _Extracted]:
+    def _extract(self, group: Group) -> dict[str, _Extracted] | RunError:
         """Evidence with at least one exact citation, by an id of ours."""
         won = sorted(successes(group), key=lambda index: len(group.episodes[index].turns))[:SHOWN_SUCCESSES]
         if not won:
@@ -154,17 +167,24 @@ class LanguageModelAnalyzer:
         shown = "\n\n".join(f"Trajectory {index}:\n{_transcript(group.episodes[index])}" for index in sorted(won))
         count = 2 * self.max_items
         prompt = EXTRACT.format(kinds=", ".join(KINDS), limit=MAX_STATEMENT, count=count, successes=shown)
-        found = _valid(_Extracted, self._answer(prompt).get("items"))
-        kept = [entry for entry in found if _sources(entry, group, target=-1)]
+        [answer] = self._answers([prompt])
+        if isinstance(answer, RunError):
+            return answer
+        kept = [entry for entry in _valid(_Extracted, answer.get("items")) if _sources(entry, group, target=-1)]
         return {f"e{number}": entry for number, entry in enumerate(kept[:count])}
 
-    def _answer(self, prompt: str) -> dict[str, Any]:
-        """The JSON object of the model's answer, asked for at most twice."""
-        for text in (prompt, prompt + NUDGE):
-            answer = parse_object(self.ask(text))
-            if answer is not None:
-                return answer
-        raise RunError(f"the {self.name} analyzer did not answer with a JSON object")
+    def _answers(self, prompts: Sequence[str]) -> list[dict[str, Any] | RunError]:
+        """The JSON objects of the model's answers, each asked for at most twice."""
+        found: list[dict[str, Any] | RunError | None] = [_read(answer) for answer in self.ask(prompts)]
+        again = [index for index, answer in enumerate(found) if answer is None]
+        for index, answer in zip(again, self.ask([prompts[index] + NUDGE for index in again]), strict=True):
+            found[index] = _read(answer)
+        failed = RunError(f"the {self.name} analyzer did not answer with a JSON object")
+        return [failed if answer is None else answer for answer in found]
+
+
+def _read(answer: str | RunError) -> dict[str, Any] | RunError | None:
+    return answer if isinstance(answer, RunError) else parse_object(answer)
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
@@ -219,7 +239,7 @@ class SelfAnalyzer(LanguageModelAnalyzer):
         generate: (prompt, at most so many new tokens) -> text, by the policy that made the rollouts.
     """
 
-    name: ClassVar[str] = "self"
+    name = "self"
 
     def __init__(self, generate: Callable[[str, int], str], answer_tokens: int = 1024, **settings: Any) -> None:
-        super().__init__(lambda prompt: generate(prompt, answer_tokens), **settings)
+        super().__init__(lambda prompts: [generate(prompt, answer_tokens) for prompt in prompts], **settings)

@@ -16,6 +16,8 @@ MAX_BLOCK = 4
 MAX_DROPPED = 2
 """Later actions that may become unusable, and go too, when an earlier one is deleted."""
 
+_TAGGED = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
+
 
 @lru_cache(maxsize=8192)
 def _words(text: str) -> frozenset[str]:
@@ -23,11 +25,16 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _free_text(env: TextEnv, action: str) -> str:
-    """What the policy filled into one of the environment's templates; "" for an action that is fixed text."""
-    for template in env.action_templates:
-        head, _, tail = template.partition("{}")
-        if action.startswith(head) and action.endswith(tail):
-            return action[len(head) : len(action) - len(tail)]
+    """What the policy filled into one of the environment's templates; "" for an action that is fixed text.
+
+    Models write ``search[text]`` as ``<search>text</search>`` too, with or without ``<action>`` around either.
+    """
+    bare = re.sub(r"</?action>", "", action)
+    for form in (bare.strip(), *(f"{name}[{text}]" for name, text in _TAGGED.findall(bare))):
+        for template in env.action_templates:
+            head, _, tail = template.partition("{}")
+            if form.startswith(head) and form.endswith(tail):
+                return form[len(head) : len(form) - len(tail)]
     return ""
 
 

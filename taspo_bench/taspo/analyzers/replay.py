@@ -10,13 +10,14 @@ import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from taspo_bench.api import Rule, TextEnv
 from taspo_bench.episode import Episode, Group, Guidance, Turn
 from taspo_bench.errors import InputError, unknown_name
+from taspo_bench.taspo.analyzers import Analyzer
 from taspo_bench.taspo.analyzers.prune import prune
 from taspo_bench.taspo.guidance import (
     MAX_ITEMS,
@@ -53,7 +54,7 @@ class Evidence:
     length: int
 
 
-class ReplayAnalyzer:
+class ReplayAnalyzer(Analyzer):
     """Guidance by replay pruning.
 
     Args:
@@ -69,7 +70,7 @@ class ReplayAnalyzer:
             sources of an item, an index past the group's own episodes names one of them, newest first.
     """
 
-    name: ClassVar[str] = "replay"
+    name = "replay"
 
     def __init__(
         self,
@@ -121,12 +122,11 @@ class ReplayAnalyzer:
                 for episode in newest
             ]
 
-    def bank_state(self) -> dict[str, list[str]]:
-        """The bank as a JSON object, for a checkpoint: task id -> episodes, each as one line of JSON."""
+    def state(self) -> dict[str, list[str]]:
+        """The bank: task id -> episodes, each as one line of JSON."""
         return {task: [episode.to_json() for episode in past] for task, past in self._past.items()}
 
-    def load_bank(self, state: dict[str, list[str]]) -> None:
-        """Take up the bank that :meth:`bank_state` gave."""
+    def load_state(self, state: dict[str, list[str]]) -> None:
         self._past = {task: [Episode.from_json(line) for line in lines] for task, lines in state.items()}
 
     def _guide(self, group: Group, target: int, evidence: dict[int, list[Evidence]]) -> Guidance:
