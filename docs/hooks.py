@@ -1,7 +1,8 @@
 """Hooks of the site.
 
-A line ``<!-- insert: results/FILE -->`` becomes the contents of a Markdown file below the repository, or the picture, so
-that no figure is typed in twice; while the file is not there, a note says so. The roles of docstrings (``:class:``) go.
+A line ``<!-- insert: results/FILE -->`` becomes the contents of a Markdown file below the repository, or the picture,
+so that no figure is typed in twice; while the file is not there, a note says so. The roles of docstrings, such as
+``:class:``, are left away.
 """
 
 from __future__ import annotations
