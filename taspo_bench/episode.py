@@ -33,6 +33,7 @@ class Turn:
     shift: what guidance did to the response tokens' log-probabilities, where that was asked; else empty.
     state_key: canonical agent-visible state before the action (anchor of GiGPO, scope of turn guidance).
     reward: gain in score through the action.
+    restarts: the prompt did not go on from the turns before, but began a context of its own.
     """
 
     observation: str
@@ -47,6 +48,7 @@ class Turn:
     action_span: tuple[int, int] | None = None
     sampled: int = 0
     shift: list[float] = field(default_factory=list)
+    restarts: bool = False
 
 
 @dataclass

@@ -97,6 +97,7 @@ def _take_turn(env: TextEnv, episode: Episode, observation: str, response: Respo
         logprobs=response.logprobs,
         action_span=response.action_span,
         sampled=response.sampled,
+        restarts=response.restarts,
     )
     episode.turns.append(turn)
     try:

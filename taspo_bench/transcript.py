@@ -7,10 +7,11 @@ response, so one pass scores the clean and the guided response of every turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from taspo_bench.episode import Episode, Guidance, Turn
+from taspo_bench.episode import Episode, Guidance
 from taspo_bench.policies.formats import Format
 
 
@@ -66,38 +67,85 @@ class TokenSequence:
 def full(episode: Episode) -> TokenSequence:
     """The whole episode as one sequence; one forward pass scores every turn."""
     sequence = TokenSequence()
-    _append_turns(sequence, episode.turns)
+    _append_turns(sequence, episode, range(len(episode.turns)))
     return sequence
 
 
-def guided(episode: Episode, guidance: Guidance, fmt: Format) -> TokenSequence:
-    """The episode with its privileged text.
+def sequences(episode: Episode) -> list[TokenSequence]:
+    """The episode as it was sampled: one sequence, or one for each turn that began with a context of its own."""
+    found = []
+    for stretch in _stretches(episode):
+        sequence = TokenSequence()
+        _append_turns(sequence, episode, stretch)
+        found.append(sequence)
+    return found
 
-    Scope ``trajectory``: the text stands in front of everything, and the main line's spans are the guided ones.
-    Scope ``turn``: the clean episode up to the last turn that has a text, and one branch per such turn.
+
+def guided_sequences(episode: Episode, guidance: Guidance, fmt: Format) -> list[TokenSequence]:
+    """What :func:`sequences` gives, with the privileged text; a prompt of its own without a text gives an empty one."""
+    return [
+        _guided_prompt(episode, turns.start, guidance, fmt)
+        if episode.turns[turns.start].restarts
+        else guided(episode, guidance, fmt, turns)
+        for turns in _stretches(episode)
+    ]
+
+
+def guided(episode: Episode, guidance: Guidance, fmt: Format, turns: range | None = None) -> TokenSequence:
+    """Turns of one context (all by default) with the episode's privileged text.
+
+    Scope ``trajectory``: the text stands in front of everything but what opens the conversation, and the main line's
+    spans are the guided ones. Scope ``turn``: the clean turns up to the last that has a text, and one branch per
+    such turn.
     """
     sequence = TokenSequence()
+    turns = range(len(episode.turns)) if turns is None else turns
     if guidance.scope == "trajectory":
-        sequence.extend(fmt.guide(next(text for text in guidance.texts if text is not None)))
-        _append_turns(sequence, episode.turns, is_guided=True)
+        text = next(text for text in guidance.texts if text is not None)
+        _append_turns(sequence, episode, turns, fmt.guide(text), fmt.head_tokens)
         return sequence
-    last = max((turn for turn, text in enumerate(guidance.texts) if text is not None), default=-1)
-    _append_turns(sequence, episode.turns[: last + 1])
+    last = max((turn for turn in turns if guidance.texts[turn] is not None), default=turns.start - 1)
+    _append_turns(sequence, episode, range(turns.start, last + 1))
     for span in list(sequence.spans):
-        text = guidance.texts[span.turn]
-        if text is None:
+        text_here = guidance.texts[span.turn]
+        if text_here is None:
             continue
         prefix = span.start - fmt.cue_tokens
         cue = sequence.ids[prefix : span.start]
         response = sequence.ids[span.start : span.stop]
-        front = fmt.guide(text) + cue
+        front = fmt.guide(text_here) + cue
         start = sequence.extend_branch(prefix, front + response) + len(front)
         sequence.spans.append(Span(span.turn, start, start + len(response), is_guided=True))
     return sequence
 
 
-def _append_turns(sequence: TokenSequence, turns: list[Turn], is_guided: bool = False) -> None:
-    for index, turn in enumerate(turns):
-        sequence.extend(turn.prompt_ids)
+def _guided_prompt(episode: Episode, index: int, guidance: Guidance, fmt: Format) -> TokenSequence:
+    """One turn with a context of its own, its text where :func:`guided` would put it; empty if it has none."""
+    sequence = TokenSequence()
+    text = guidance.texts[index]
+    if text is not None:
+        prompt = len(episode.turns[index].prompt_ids)
+        place = fmt.head_tokens if guidance.scope == "trajectory" else prompt - fmt.cue_tokens
+        _append_turns(sequence, episode, range(index, index + 1), fmt.guide(text), place)
+    return sequence
+
+
+def _stretches(episode: Episode) -> list[range]:
+    """Runs of turns that share one growing context."""
+    total = len(episode.turns)
+    starts = [index for index, turn in enumerate(episode.turns) if index == 0 or turn.restarts]
+    return [range(start, stop) for start, stop in pairwise([*starts, total])]
+
+
+def _append_turns(
+    sequence: TokenSequence, episode: Episode, turns: range, guidance: Sequence[int] = (), place: int = 0
+) -> None:
+    """Append turns, with ids of guidance set in after the first ``place`` ids."""
+    for index in turns:
+        turn = episode.turns[index]
+        prompt = turn.prompt_ids
+        if index == turns.start:
+            prompt = [*prompt[:place], *guidance, *prompt[place:]]
+        sequence.extend(prompt)
         start = sequence.extend(turn.response_ids)
-        sequence.spans.append(Span(index, start, len(sequence), is_guided))
+        sequence.spans.append(Span(index, start, len(sequence), is_guided=bool(guidance)))

@@ -20,7 +20,7 @@ from taspo_bench.endpoint import PREFIX, ChatEndpoint, Question, split_address
 from taspo_bench.episode import Episode
 from taspo_bench.errors import InputError, RunError
 from taspo_bench.policies.policy import Response
-from taspo_bench.policies.window import parse_action, window_prompt
+from taspo_bench.policies.window import NO_ACTION, parse_action, window_prompt
 
 OUTCOMES = ("won", "lost", "format failure", "endpoint failure", "environment failure")
 
@@ -104,7 +104,7 @@ class _Conversation:
                 responses.append(Response("", "", error=str(answer)))
                 continue
             action = parse_action(answer)
-            self.past[index].append((observation, action or "(no action found in your answer)"))
+            self.past[index].append((observation, action or NO_ACTION))
             responses.append(Response(answer, action))
         return responses
 

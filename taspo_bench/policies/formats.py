@@ -18,12 +18,21 @@ class Format(Protocol):
     max_response_tokens: int
     cue_tokens: int
     """How many of a prompt's last ids ask for the response; turn guidance stands before them."""
+    head_tokens: int
+    """How many of the first prompt's first ids open the conversation; trajectory guidance stands behind them."""
+    window: int | None
+    """None where the context grows over an episode; else each turn is a prompt of its own with so many past turns."""
+    instruction: str
+    """How to answer, said at the end of a prompt with a window."""
 
     def observe(self, observation: str, is_first: bool) -> list[int]:
         """Ids appended for a new observation, up to and including the cue for a response."""
 
     def guide(self, text: str) -> list[int]:
         """Ids of privileged text."""
+
+    def ends(self, ids: list[int]) -> bool:
+        """Whether a response that has been sampled up to here is over; ``stop_id`` always ends it."""
 
     def parse(self, ids: list[int], sampled: int) -> tuple[str, str, tuple[int, int] | None]:
         """Response text, executable action, and the action's span in ``ids`` (None if there is no action)."""
@@ -46,6 +55,9 @@ class LineFormat:
 
     SPECIAL = ("<obs>", "<act>", "<end>", "<hint>")
     cue_tokens = 1
+    head_tokens = 0
+    window = None
+    instruction = ""
 
     def __init__(self, tokenizer: Tokenizer, max_response_tokens: int = 32) -> None:
         self.tokenizer = tokenizer
@@ -70,6 +82,9 @@ class LineFormat:
     def respond(self, action: str) -> list[int]:
         """Ids of a response that takes this action (for supervised learning)."""
         return [*self.encode(action), self.stop_id]
+
+    def ends(self, ids: list[int]) -> bool:
+        return ids[-1] == self.stop_id
 
     def parse(self, ids: list[int], sampled: int) -> tuple[str, str, tuple[int, int] | None]:
         text = self.tokenizer.decode(ids, skip_special_tokens=True)

@@ -17,8 +17,10 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
 from taspo_bench.api import TextEnv
+from taspo_bench.errors import InputError
 from taspo_bench.policies.formats import Format
 from taspo_bench.policies.policy import Response
+from taspo_bench.policies.window import NO_ACTION, window_prompt
 
 _BUCKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -58,9 +60,9 @@ class SlotCache(Cache):
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         if layer_idx == len(self._keys):
-            shape = (self.slots, key_states.shape[1], self.capacity, key_states.shape[3])
-            self._keys.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
-            self._values.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
+            for stores, states in ((self._keys, key_states), (self._values, value_states)):
+                shape = (self.slots, states.shape[1], self.capacity, states.shape[3])
+                stores.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
         rows = self._every if self.rows is None else self.rows
         seen = []
         for store, new in ((self._keys[layer_idx], key_states), (self._values[layer_idx], value_states)):
@@ -101,6 +103,12 @@ class LanguageModel:
         self.head = model.get_output_embeddings()
         names = inspect.signature(type(self.decoder).forward).parameters
         self._cache_name = "cache" if "cache" in names else "past_key_values"
+        kinds = set(getattr(self.decoder.config, "layer_types", None) or ())
+        self._slides = "sliding_attention" in kinds
+        if kinds - {"full_attention", "sliding_attention"}:
+            raise InputError(
+                f"model {name!r}: layers of kind {', '.join(sorted(kinds))}; only attention can be cached"
+            )
 
     @property
     def device(self) -> torch.device:
@@ -111,43 +119,77 @@ class LanguageModel:
         return LanguageModel(self.name, self.model, self.format, temperature, self.context_tokens)
 
     def begin(self, envs: Sequence[TextEnv], generators: Sequence[np.random.Generator]) -> _Conversation:
-        return _Conversation(self, generators)
+        return _Conversation(self, envs, generators)
 
     def hidden(
         self, ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: SlotCache | None = None
     ) -> torch.Tensor:
         """Last hidden states (B, L, H). ``mask`` (B, 1, L, keys) is True where a token may look; None is causal."""
         cached = {} if cache is None else {self._cache_name: cache}
+        masks: Any = mask
+        if self._slides and mask is not None:
+            keys = positions if cache is None else torch.arange(cache.width, device=ids.device)[None]
+            near = positions[:, None, :, None] - keys[:, None, None, :] < self.decoder.config.sliding_window
+            masks = {"full_attention": mask, "sliding_attention": mask & near}
         states: torch.Tensor = self.decoder(
-            input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=cache is not None, **cached
+            input_ids=ids, attention_mask=masks, position_ids=positions, use_cache=cache is not None, **cached
         ).last_hidden_state
         return states
 
 
 class _Conversation:
-    def __init__(self, policy: LanguageModel, generators: Sequence[np.random.Generator]) -> None:
+    def __init__(
+        self, policy: LanguageModel, envs: Sequence[TextEnv], generators: Sequence[np.random.Generator]
+    ) -> None:
         self.policy = policy
+        self.envs = envs
         self.generators = generators
         device = policy.device
         self.cache = SlotCache(len(generators), policy.head.weight.dtype, device)
         self.lengths = np.zeros(len(generators), dtype=np.int64)
-        self.pending: list[list[int]] = [[] for _ in generators]  # sampled, not yet in the cache
+        self.pending: list[list[int]] = [[] for _ in generators]  # of the context, not yet in the cache
+        self.past: list[list[tuple[str, str]]] = [[] for _ in generators]
+        self.prompts: list[list[int]] = [[] for _ in generators]  # of the newest turn, where each has its own
 
     @torch.inference_mode()
     def respond(self, live: Sequence[int], observations: Sequence[str]) -> list[Response]:
         fmt = self.policy.format
-        prompts = {
-            index: fmt.observe(text, is_first=self.lengths[index] == 0)
-            for index, text in zip(live, observations, strict=True)
-        }
+        seen = dict(zip(live, observations, strict=True))
+        prompts = {index: self._prompt(index, text) for index, text in seen.items()}
         room = self.policy.context_tokens - fmt.max_response_tokens
         fits = [i for i in live if self.lengths[i] + len(self.pending[i]) + len(prompts[i]) <= room]
-        logits = self._prefill({index: self.pending[index] + prompts[index] for index in fits})
-        sampled = self._sample_responses(fits, logits)
-        return [
-            self._response(prompts[index], *sampled[index]) if index in sampled else Response("", "", exhausted=True)
-            for index in live
-        ]
+        if fmt.window is None:
+            new = {index: self.pending[index] + prompts[index] for index in fits}
+        else:
+            new = {index: self._beyond_shared(index, prompts[index]) for index in fits}
+        sampled = self._sample_responses(fits, self._prefill(new))
+        responses = []
+        for index, text in seen.items():
+            response = Response("", "", exhausted=True)
+            if index in sampled:
+                response = self._response(prompts[index], *sampled[index])
+                self.past[index].append((text, response.action or NO_ACTION))
+            responses.append(response)
+        return responses
+
+    def _prompt(self, index: int, observation: str) -> list[int]:
+        """Ids of this turn's prompt: what is new to the context, or all of it where each turn has its own."""
+        fmt = self.policy.format
+        past = self.past[index]
+        if fmt.window is None:
+            return fmt.observe(observation, is_first=not past)
+        self.lengths[index], self.pending[index] = 0, []
+        first = past[0][0] if past else observation
+        prompt = window_prompt(self.envs[index], first, past, observation, fmt.window, fmt.instruction)
+        return fmt.observe(prompt, is_first=True)
+
+    def _beyond_shared(self, index: int, prompt: list[int]) -> list[int]:
+        """What the cache lacks of a prompt: it still holds the beginning that the prompt shares with the last one."""
+        before, self.prompts[index] = self.prompts[index], prompt
+        longest = min(len(before), len(prompt) - 1)
+        shared = next((k for k in range(longest) if before[k] != prompt[k]), longest)
+        self.lengths[index] = max(shared, 0)
+        return prompt[shared:]
 
     def _prefill(self, new: dict[int, list[int]]) -> dict[int, torch.Tensor]:
         """Append ids to the cached contexts, rows of like lengths together; logits (V,) after each one's last."""
@@ -204,10 +246,12 @@ class _Conversation:
             for line, row in enumerate(active):
                 sampled[row][0].append(tokens[line])
                 sampled[row][1].append(logprobs[line])
-                if tokens[line] != fmt.stop_id:
+                if not fmt.ends(sampled[row][0]):
                     going.append(line)
-            for line in set(range(len(active))) - set(going):
-                self.pending[active[line]] = [fmt.stop_id]
+                elif tokens[line] == fmt.stop_id:
+                    self.pending[row] = [fmt.stop_id]
+                else:
+                    self.pending[row] = [tokens[line], fmt.stop_id]
             active = [active[line] for line in going]
             if active:
                 ids = np.array([[tokens[line]] for line in going], dtype=np.int64)
@@ -236,4 +280,4 @@ class _Conversation:
         if ids[-1] != fmt.stop_id:
             ids, logprobs = [*ids, fmt.stop_id], [*logprobs, 0.0]
         text, action, span = fmt.parse(ids, sampled)
-        return Response(text, action, prompt_ids, ids, logprobs, span, sampled)
+        return Response(text, action, prompt_ids, ids, logprobs, span, sampled, restarts=fmt.window is not None)

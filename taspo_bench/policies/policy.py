@@ -26,6 +26,7 @@ class Response:
     logprobs: list[float] = field(default_factory=list)
     action_span: tuple[int, int] | None = None
     sampled: int = 0
+    restarts: bool = False
     exhausted: bool = False
     error: str = ""
 

@@ -8,23 +8,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from taspo_bench.api import TextEnv
 
 MAX_ACTION = 4096
 """Characters of an action; what is longer is no action (the benchmarks' own limit)."""
 
+Style = Literal["bare", "think"]
+INSTRUCTIONS: dict[Style, str] = {
+    "bare": "Answer with the one action to take now and nothing else.",
+    "think": "Reason about what to do next between <think> and </think>. "
+    "Then write the one action to take now between <action> and </action>.",
+}
+"""How to answer: the action alone, or reasoning and then the action between tags."""
+
+NO_ACTION = "(no action found in your answer)"
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL)
 _SPAN = re.compile(r"<(action|search|answer)>(.*?)</\1>", re.DOTALL)
 
 
-def window_prompt(env: TextEnv, first: str, past: Sequence[tuple[str, str]], observation: str, window: int) -> str:
+def window_prompt(
+    env: TextEnv,
+    first: str,
+    past: Sequence[tuple[str, str]],
+    observation: str,
+    window: int,
+    instruction: str = INSTRUCTIONS["think"],
+) -> str:
     """The prompt of the present turn.
 
     Args:
         env: at the present state; read for what the agent may know (rules, task, actions, steps).
         first: the first observation, which states the task and is shown in every prompt.
         past: observation and action of every turn so far; the last ``window`` of them are shown.
+        instruction: how to answer.
     """
     shown = list(enumerate(past, 1))[len(past) - min(window, len(past)) :]
     parts = [env.briefing, f"The beginning:\n{first}"]
@@ -37,10 +55,7 @@ def window_prompt(env: TextEnv, first: str, past: Sequence[tuple[str, str]], obs
         parts.append(f"Now, at turn {len(past) + 1}:\n{observation}")
     parts.append(f"Actions left: {env.max_steps - env.steps}.")
     parts.append(_choices(env))
-    parts.append(
-        "Reason about what to do next between <think> and </think>. "
-        "Then write the one action to take now between <action> and </action>."
-    )
+    parts.append(instruction)
     return "\n\n".join(part for part in parts if part)
 
 
@@ -56,12 +71,20 @@ def _choices(env: TextEnv) -> str:
 
 
 def parse_action(answer: str) -> str:
-    """The action of an answer, "" if it holds none: the first whole tagged span behind any reasoning.
+    """The action of an answer, "" if it holds none."""
+    found = find_action(answer)
+    return found[0] if found is not None else ""
 
-    ``<search>`` and ``<answer>`` keep their tags, since they say what kind of action it is.
+
+def find_action(answer: str) -> tuple[str, int, int] | None:
+    """The action of an answer, and from which character to which it stands there with its tags.
+
+    It is the first whole tagged span behind any reasoning. ``<search>`` and ``<answer>`` keep their tags, since they
+    say what kind of action it is.
     """
-    found = _SPAN.search(_THOUGHT.sub("", answer))
+    bare = _THOUGHT.sub(lambda thought: " " * len(thought[0]), answer) if "</think" in answer else answer
+    found = _SPAN.search(bare)
     if found is None:
-        return ""
+        return None
     text = " ".join((found[2] if found[1] == "action" else found[0]).split())
-    return text if len(text) <= MAX_ACTION else ""
+    return (text, *found.span()) if len(text) <= MAX_ACTION else None

