@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from taspo_bench.ablations import TABLES
 from taspo_bench.api import Split
 from taspo_bench.episode import Episode
 from taspo_bench.errors import DataError, SplitError
@@ -173,16 +174,23 @@ def read_run(path: Path) -> Run:
         raise DataError(f"{path}: no config.json in it; give the folder that `taspo-bench run --out` wrote")
     config = read_json(path / "config.json")
     found = {cell.key: cell for cell in map(_read_cell, sorted(path.glob("cells/*/*/seed-*")))}
-    # a scheme given as a file is configured by its path and stored under its own name
-    names = {cell.config.get("method"): cell.method for cell in found.values()}
     wanted = [
-        (names.get(method, str(method).rpartition(":")[2]), str(env), int(seed))
-        for method in config.get("methods", [])
+        (label, str(env), int(seed))
+        for label in _rows(config, found.values())
         for env in config.get("envs", [])
         for seed in config.get("seeds", [])
     ]
     keys = [*wanted, *sorted(found.keys() - set(wanted))]
     return Run(path, config, [found.get(key) or _unfinished(path, *key) for key in keys])
+
+
+def _rows(config: dict[str, Any], found: Iterable[Cell]) -> list[str]:
+    """The rows that a run should have: those of its ablation table, else its methods."""
+    if table := TABLES.get(config.get("table", "")):
+        return [variant.label for variant in table]
+    # a scheme given as a file is configured by its path and stored under its own name
+    names = {cell.config.get("method"): cell.method for cell in found}
+    return [names.get(method, str(method).rpartition(":")[2]) for method in config.get("methods", [])]
 
 
 def _unfinished(run: Path, method: str, env: str, seed: int) -> Cell:
