@@ -23,12 +23,14 @@ from taspo_bench.evaluation.diagnostics import (
     stored_groups,
 )
 from taspo_bench.evaluation.diagnostics_report import diagnosis_plot, diagnosis_table, ranking_line
+from taspo_bench.evaluation.plot_style import save
 from taspo_bench.evaluation.results import read_json
 from taspo_bench.evaluation.table_formats import to_markdown, to_rich
-from taspo_bench.files import write_json
+from taspo_bench.files import write_json, write_text
 from taspo_bench.policies.scripted import random_action
 from taspo_bench.rollout import remaining_steps
 
+SCHEMA = 1
 DEFAULT_SCHEMES = ("grpo", "gigpo", "taspo", "token_taspo", "random_weights", "oracle_credit")
 
 
@@ -77,9 +79,9 @@ def diagnose_run(
         table = diagnosis_table(diagnosis)
         console.print(to_rich(table))
         console.print(ranking_line(diagnosis), highlight=False)
-        write_json(folder / f"{diagnosis.env}.json", diagnosis.to_json())
-        (folder / f"{diagnosis.env}.md").write_text(f"{to_markdown(table)}\n{ranking_line(diagnosis)}\n")
-        diagnosis_plot(diagnosis).savefig(folder / f"{diagnosis.env}.png")
+        write_json(folder / f"{diagnosis.env}.json", {"schema": SCHEMA, **diagnosis.to_json()})
+        write_text(folder / f"{diagnosis.env}.md", f"{to_markdown(table)}\n{ranking_line(diagnosis)}\n")
+        save(diagnosis_plot(diagnosis), folder, diagnosis.env)
     console.print(f"written to {folder}", highlight=False)
     return diagnoses
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from taspo_bench.evaluation.summary import Summary, summarize
 from taspo_bench.evaluation.table_formats import to_csv, to_latex, to_markdown
 from taspo_bench.evaluation.tables import all_tables
 from taspo_bench.evaluation.training_plots import Log, credit, learning_curves, phase_seconds, wall_clock
+from taspo_bench.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,10 +57,10 @@ def write_summary(run_dir: Path, paper: bool = False) -> Summary:
 
 def _publish(run: Run, summary: Summary, paper: bool) -> None:
     tables = all_tables(summary, paper)
-    _write(run.path / "summary.json", json.dumps(summary.to_json(), indent=1) + "\n")
-    _write(run.path / "summary.csv", to_csv(*result_records([*summary.warm_start, *summary.results])))
-    _write(run.path / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
-    _write(run.path / "summary.tex", "\n".join(map(to_latex, tables)))
+    write_text(run.path / "summary.json", json.dumps(summary.to_json(), indent=1) + "\n")
+    write_text(run.path / "summary.csv", to_csv(*result_records([*summary.warm_start, *summary.results])))
+    write_text(run.path / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
+    write_text(run.path / "summary.tex", "\n".join(map(to_latex, tables)))
 
     logs = {cell.key: cell.metrics() for cell in run.cells if cell.method != WARM_START}
     sample = sample_episodes(run.cells)
@@ -68,7 +68,7 @@ def _publish(run: Run, summary: Summary, paper: bool) -> None:
     names = _draw(run, summary, logs, [episode for episode in sample.episodes if episode[1].split == "train"])
     if seconds := phase_seconds(logs):
         tables.append(wall_clock_table(seconds))
-    _write(run.path / "report.html", render_report(run, summary, tables, names, sample))
+    write_text(run.path / "report.html", render_report(run, summary, tables, names, sample))
 
 
 def _draw(
@@ -136,12 +136,3 @@ def _check_data(cells: Sequence[Cell]) -> None:
                     f"{cell.path} and {other.path} were made with other data of {cell.env}; "
                     "compare runs with one data stamp"
                 )
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
