@@ -32,8 +32,19 @@ class CellConfig(BaseModel):
     env: str = ""
     seed: int = Field(0, ge=0)
     data: str = "embedded"
-    policy: str = "tiny"
-    warm_start: str = Field("", description="checkpoint folder to start from; the shipped one if empty")
+    policy: str = Field("tiny", description="tiny, smollm2-135m, or a causal model of transformers by name or path")
+    warm_start: str = Field("", description="folder to start from: a tiny policy's (the shipped one if empty), or an "
+                            "adapter of a language model (none if empty)")  # fmt: skip
+    context: Literal["full", "window"] = Field("full", description="of language models: one growing conversation, or "
+                                               "a prompt of its own for each turn, as in the paper")  # fmt: skip
+    window: int = Field(2, ge=0, description="past turns in the prompt of a context with a window")
+    response: Literal["bare", "think"] = Field("bare", description="the action alone, or reasoning and then tags")
+    response_tokens: int | None = Field(None, ge=1, description="longest response; 32 if bare, 512 with reasoning")
+    context_tokens: int = Field(
+        4096, ge=64, description="an episode of a language model ends where it would need more"
+    )
+    keep_reasoning: bool = Field(False, description="where a chat template would rewrite earlier turns, do not")
+    trust_remote_code: bool = Field(False, description="run code that comes with a model")
 
     updates: int = Field(150, ge=0)
     tasks_per_update: int = Field(16, ge=1)
@@ -41,6 +52,11 @@ class CellConfig(BaseModel):
     max_turns: int | None = Field(None, ge=1, description="step limit; the benchmark's own if unset")
     train_tasks: int | None = Field(None, ge=1, description="train on the first N tasks of the split only")
 
+    lora_rank: int = Field(16, ge=0, description="of the adapter that is trained; 0 trains all of a language model")
+    lora_targets: str = Field("all-linear", description="layers with an adapter, commas between")
+    gradient_checkpointing: bool = Field(False, description="less memory for a third more work")
+    micro_batch_tokens: int = Field(16384, ge=1, description="padded tokens in one pass of scoring and of the update")
+    threads: int = Field(1, ge=1, description="processor threads of the cell; other numbers change results slightly")
     learning_rate: float = Field(1e-6, gt=0)
     warmup_updates: int = Field(0, ge=0)
     weight_decay: float = Field(0.01, ge=0)
@@ -66,7 +82,13 @@ class CellConfig(BaseModel):
     eval_temperature: float = Field(0.4, ge=0)
     eval_tasks: int | None = Field(None, ge=1, description="evaluate the first N tasks of each split only")
     eval_splits: list[str] = Field(default_factory=list, description="all seen and unseen splits if empty")
-    save_every: int = Field(10, ge=1, description="updates between checkpoints and stored episodes")
+    save_every: int = Field(
+        10,
+        ge=1,
+        description="updates between checkpoints and stored episodes; a checkpoint before which training success was "
+        "higher, on the mean over these updates, than before any earlier one is kept as policy-best",
+    )
+    log: list[str] = Field(default_factory=list, description="tensorboard, wandb, trackio: further logs of training")
     batch: int = Field(64, ge=1, description="episodes played at once")
 
 

@@ -56,7 +56,7 @@ class LineFormat:
     SPECIAL = ("<obs>", "<act>", "<end>", "<hint>")
     cue_tokens = 1
     head_tokens = 0
-    window = None
+    window: int | None = None
     instruction = ""
 
     def __init__(self, tokenizer: Tokenizer, max_response_tokens: int = 32) -> None:

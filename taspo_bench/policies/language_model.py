@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,15 @@ class LanguageModel:
     @property
     def device(self) -> torch.device:
         return self.head.weight.device
+
+    @property
+    def has_adapter(self) -> bool:
+        return hasattr(self.model, "disable_adapter")
+
+    def without_adapter(self) -> AbstractContextManager[None]:
+        """Within this context the model is what it was before its adapter was trained."""
+        without: AbstractContextManager[None] = self.model.disable_adapter()  # type: ignore[operator]
+        return without
 
     def at_temperature(self, temperature: float) -> LanguageModel:
         """The same weights, sampled at another temperature."""

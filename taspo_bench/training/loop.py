@@ -25,7 +25,7 @@ from taspo_bench.taspo.analyzers import Analyzer
 from taspo_bench.taspo.credit_metrics import credit_metrics
 from taspo_bench.training.loss import k3, surrogate, token_credit, token_weights
 from taspo_bench.training.scoring import PolicyScorer, micro_batches, score
-from taspo_bench.transcript import full
+from taspo_bench.transcript import Span, TokenSequence, sequences
 
 
 @dataclass
@@ -95,10 +95,10 @@ class Trainer:
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
         )
-        self.scorer = PolicyScorer(self.policy, self.make_env)
+        self.scorer = PolicyScorer(self.policy, self.make_env, config.micro_batch_tokens)
         self._envs: list[TextEnv] = []
         self._reference: LanguageModel | None = None
-        if config.kl_coef > 0:
+        if config.kl_coef > 0 and not self.policy.has_adapter:
             frozen = copy.deepcopy(self.policy.model).requires_grad_(False)
             self._reference = LanguageModel("reference", frozen, self.policy.format)
 
@@ -162,26 +162,28 @@ class Trainer:
     def _step(self, pairs: list[tuple[Episode, Credit]]) -> dict[str, float]:
         config = self.config
         episodes = [episode for episode, _ in pairs]
-        sequences = [full(episode) for episode in episodes]
+        owned = [(place, sequence) for place, episode in enumerate(episodes) for sequence in sequences(episode)]
         weights = token_weights(episodes)
         credit = [token_credit(episode, given) for episode, given in pairs]
+        old_logprobs = [[np.array(turn.logprobs, dtype=np.float32) for turn in e.turns] for e in episodes]
         sums = dict.fromkeys(("loss", "kl", "entropy", "clip_fraction"), 0.0)
         self.policy.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        for batch in micro_batches(sequences):
-            chosen = [sequences[index] for index in batch]
+        for batch in micro_batches([sequence for _, sequence in owned], config.micro_batch_tokens):
+            chosen = [owned[index][1] for index in batch]
             spans = [sequence.spans for sequence in chosen]
             scored = score(self.policy, chosen, spans)
-            old = self._flat([[np.array(t.logprobs, dtype=np.float32) for t in episodes[i].turns] for i in batch])
-            weight = self._flat([weights[index] for index in batch])
-            loss = (weight * surrogate(scored.logprobs, old, self._flat([credit[index] for index in batch]),
-                                       config.clip, config.dual_clip)).sum()  # fmt: skip
+            old, weight, given = (
+                self._flat([values[owned[i][0]][span.turn] for i in batch for span in owned[i][1].spans])
+                for values in (old_logprobs, weights, credit)
+            )
+            loss = (weight * surrogate(scored.logprobs, old, given, config.clip, config.dual_clip)).sum()
             sums["loss"] += float(loss.detach())
-            entropy = (weight * scored.entropy()).sum()
+            with torch.set_grad_enabled(config.entropy_coef > 0):  # else its gradient would only cost memory
+                entropy = (weight * scored.entropy()).sum()
             total = loss - config.entropy_coef * entropy
-            if self._reference is not None:
-                with torch.no_grad():
-                    reference = score(self._reference, chosen, spans).logprobs
+            if config.kl_coef > 0:
+                reference = self._reference_logprobs(chosen, spans)
                 divergence = (weight * k3(scored.logprobs, reference)).sum()
                 total = total + config.kl_coef * divergence
                 sums["kl"] += float(divergence.detach())
@@ -194,9 +196,16 @@ class Trainer:
         self.policy.model.eval()
         return {**sums, "grad_norm": float(norm)}
 
-    def _flat(self, arrays: Sequence[Sequence[np.ndarray]]) -> torch.Tensor:
-        flat = np.concatenate([array for episode in arrays for array in episode])
-        return torch.from_numpy(flat.astype(np.float32)).to(self.policy.device)
+    @torch.no_grad()
+    def _reference_logprobs(self, chosen: list[TokenSequence], spans: list[list[Span]]) -> torch.Tensor:
+        """Under the policy as it was before training: without its adapter where it has one, else a frozen copy."""
+        if self._reference is not None:
+            return score(self._reference, chosen, spans).logprobs
+        with self.policy.without_adapter():
+            return score(self.policy, chosen, spans).logprobs
+
+    def _flat(self, arrays: Sequence[np.ndarray]) -> torch.Tensor:
+        return torch.from_numpy(np.concatenate(arrays).astype(np.float32)).to(self.policy.device)
 
 
 def outcomes(episodes: Sequence[Episode]) -> dict[str, float]:

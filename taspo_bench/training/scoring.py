@@ -16,7 +16,7 @@ from taspo_bench.credit import Array
 from taspo_bench.episode import Episode, Guidance
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.rollout import remaining_steps
-from taspo_bench.transcript import Span, TokenSequence, guided
+from taspo_bench.transcript import Span, TokenSequence, guided_sequences
 
 TOKEN_BUDGET = 16384  # padded tokens in one forward pass
 ENOUGH_TOKENS = 1024  # below, a pass costs more for being one than for its padding
@@ -107,8 +107,9 @@ def _branch_mask(sequences: Sequence[TokenSequence], width: int) -> np.ndarray:
 class PolicyScorer:
     """What credit schemes may ask: shifts under the frozen policy, and distances in the simulator."""
 
-    def __init__(self, policy: LanguageModel, make_env: Callable[[], TextEnv]) -> None:
+    def __init__(self, policy: LanguageModel, make_env: Callable[[], TextEnv], budget: int = TOKEN_BUDGET) -> None:
         self.policy = policy
+        self.budget = budget
         self._make_env = make_env
         self._env: TextEnv | None = None
 
@@ -119,21 +120,21 @@ class PolicyScorer:
         The shifts are kept with the turns, so that other schemes can be tried on stored episodes.
         """
         shifts = [[np.zeros(len(turn.response_ids)) for turn in episode.turns] for episode in episodes]
-        sequences = [
-            guided(episode, text, self.policy.format) for episode, text in zip(episodes, guidance, strict=True)
+        owned = [
+            (episode, sequence, spans)
+            for episode, (whole, text) in enumerate(zip(episodes, guidance, strict=True))
+            for sequence in guided_sequences(whole, text, self.policy.format)
+            if (spans := [span for span in sequence.spans if span.is_guided])
         ]
-        spans = [[span for span in sequence.spans if span.is_guided] for sequence in sequences]
-        scored = [index for index in range(len(sequences)) if spans[index]]
-        for batch in micro_batches([sequences[index] for index in scored]):
-            chosen = [scored[index] for index in batch]
-            result = score(self.policy, [sequences[i] for i in chosen], [spans[i] for i in chosen])
+        for batch in micro_batches([sequence for _, sequence, _ in owned], self.budget):
+            result = score(self.policy, [owned[i][1] for i in batch], [owned[i][2] for i in batch])
             values = result.logprobs.double().cpu().numpy()
-            for index, slices in zip(chosen, result.slices, strict=True):
-                for span, where in zip(spans[index], slices, strict=True):
-                    turn = episodes[index].turns[span.turn]
+            for (episode, _, spans), slices in zip([owned[i] for i in batch], result.slices, strict=True):
+                for span, where in zip(spans, slices, strict=True):
+                    turn = episodes[episode].turns[span.turn]
                     difference = values[where] - np.asarray(turn.logprobs)
                     difference[turn.sampled :] = 0.0
-                    shifts[index][span.turn] = difference
+                    shifts[episode][span.turn] = difference
                     turn.shift = difference.tolist()
         return shifts
 
