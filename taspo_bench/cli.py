@@ -262,9 +262,14 @@ def list_methods() -> None:
     """The installed credit schemes."""
     table = Table("name", "guidance", "package", "rule")
     for name, point in registry.method_entry_points().items():
-        scheme = point.load()
-        rule = (scheme.__doc__ or "").strip().splitlines()[0]
-        table.add_row(name, "yes" if scheme.uses_guidance else "no", point.dist.name if point.dist else "", rule)
+        package = point.dist.name if point.dist else ""
+        try:
+            scheme = registry.method_class(name)
+        except InputError as error:
+            table.add_row(name, "", package, escape(str(error)))
+            continue
+        rule = next(iter((scheme.__doc__ or "").strip().splitlines()), "")
+        table.add_row(name, "yes" if scheme.uses_guidance else "no", package, escape(rule))
     console.print(table)
 
 

@@ -86,7 +86,14 @@ def method_class(name: str) -> type[CreditScheme]:
     points = method_entry_points()
     if name not in points:
         raise unknown_name("method", name, points)
-    loaded: type[CreditScheme] = points[name].load()
+    try:
+        loaded: type[CreditScheme] = points[name].load()
+    except Exception as error:
+        dist = points[name].dist
+        raise InputError(
+            f"method {name!r}: {points[name].value} of package {dist.name if dist else 'unknown'} does not load "
+            f"({error!r}); mend or uninstall the package"
+        ) from error
     return loaded
 
 
