@@ -16,6 +16,7 @@ import typer
 from documented import ROOT, SHELL, Block, blocks, documents
 from taspo_bench import registry
 from taspo_bench.cli import app
+from taspo_bench.config import PRESETS, resolve
 
 BLOCKS = blocks()
 SHELL_BLOCKS = [block for block in BLOCKS if block.language in SHELL]
@@ -146,6 +147,14 @@ def test_a_card_has_the_embedded_counts(env):
         name: int(n.replace(",", "")) for name, n in re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", card, re.MULTILINE)
     }
     assert counts == {name: len(split) for name, split in registry.make_env(env).splits().items()}
+
+
+def test_the_presets_are_as_the_readme_says():
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| (\d+) x (\d+) x (\d+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    for name, *numbers in rows:
+        config = resolve(name, {}, {})
+        assert [config.updates, config.tasks_per_update, config.group_size] == list(map(int, numbers)), name
+    assert [name for name, *_ in rows] == list(PRESETS)
 
 
 def test_the_demonstration_is_the_command_that_the_tutorial_shows():
