@@ -36,7 +36,8 @@ def place(block: Block) -> str:
 
 
 def in_folder(folder: Path, *words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "120", "PYTHONPATH": str(folder)}
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "COLUMNS": "120", "PYTHONPATH": path}
     return subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, input=text or "quit\n", capture_output=True, text=True
     )
