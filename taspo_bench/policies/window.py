@@ -47,10 +47,9 @@ def window_prompt(
     shown = list(enumerate(past, 1))[len(past) - min(window, len(past)) :]
     parts = [env.briefing, f"The beginning:\n{first}"]
     if shown:
-        turns = "\n\n".join(
-            f"Turn {turn} observation: {seen}\nTurn {turn} action: {done}" for turn, (seen, done) in shown
-        )
-        parts.append(f"Your last turns:\n{turns}")
+        seen_before = {turn: f"Turn {turn} observation: {seen}\n" for turn, (seen, _) in shown if turn > 1}
+        turns = (f"{seen_before.get(turn, '')}Turn {turn} action: {done}" for turn, (_, done) in shown)
+        parts.append("Your last turns:\n" + "\n\n".join(turns))
     if past:
         parts.append(f"Now, at turn {len(past) + 1}:\n{observation}")
     parts.append(f"Actions left: {env.max_steps - env.steps}.")

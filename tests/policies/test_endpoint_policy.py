@@ -305,10 +305,13 @@ def test_a_window_of_nothing_shows_the_present_alone() -> None:
     assert "Turn 1" not in window_prompt(env, first, [(first, "open box 1")], seen, window=0)
 
 
-def test_the_first_prompt_says_nothing_twice() -> None:
+def test_no_prompt_tells_the_beginning_twice() -> None:
     env = Corridor()
     first, _ = env.reset(options={"task_id": "key-4"})
     assert window_prompt(env, first, [], first, window=4).count(first) == 1
+    seen = env.step("open box 1")[0]
+    second = window_prompt(env, first, [(first, "open box 1")], seen, window=4)
+    assert second.count(first) == 1 and "Turn 1 action: open box 1" in second
 
 
 @pytest.mark.parametrize(
