@@ -115,7 +115,8 @@ def _account(console: Console, policy: EndpointPolicy, played: Mapping[str, Sequ
     for split, counts in outcomes.items():
         told = ", ".join(f"{count} {name}" for name, count in counts.items())
         console.print(f"{split}: {sum(counts.values())} episodes: {told}", highlight=False)
-    console.print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in usage.items()), highlight=False)
+    used = (f"{name.replace('_', ' ')} {value:{'.4f' if name == 'cost' else ''}}" for name, value in usage.items())
+    console.print(", ".join(used), highlight=False)
     return {"outcomes": outcomes, "usage": usage, "settings": policy.settings.model_dump()}
 
 

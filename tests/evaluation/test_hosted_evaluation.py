@@ -93,7 +93,7 @@ def test_episodes_that_the_endpoint_failed_in_count_as_lost_and_the_exit_code_sa
     [
         (["--policy", "endpoint:http://127.0.0.1:9/v1"], "name the model"),
         (["--policy", "endpoint:http://127.0.0.1:9/v1#m", "--set", "speed=9"], "--set speed=9"),
-        (["--policy", "expert", "--set", "concurrency=2"], "only endpoint:URL#MODEL has settings"),
+        (["--policy", "expert", "--set", "concurrency=2"], "settings, not --policy expert"),
         (["--policy", "expertt"], "endpoint:URL#MODEL"),
     ],
 )
