@@ -7,6 +7,7 @@ Write every message as: what was given, what is wrong with it, what to do next.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -32,6 +33,12 @@ class SplitError(InputError):
 
 class RunError(TaspoBenchError):
     """Work that was asked for correctly could not be finished."""
+
+
+def is_disk_error(error: BaseException | None) -> bool:
+    """Whether the disk would not take any more: it is full, over quota, or read-only, or the file too large."""
+    stops = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+    return isinstance(error, OSError) and error.errno in stops
 
 
 def unknown_name(kind: str, given: str, known: Iterable[str]) -> InputError:
