@@ -12,7 +12,7 @@ from rich.console import Console
 from taspo_bench import registry
 from taspo_bench.api import TextEnv
 from taspo_bench.config import CellConfig
-from taspo_bench.credit import Array, CreditScheme
+from taspo_bench.credit import Array, CreditScheme, is_equal
 from taspo_bench.episode import Episode, Group, Guidance, read_episodes
 from taspo_bench.errors import InputError
 from taspo_bench.evaluation.diagnostics import (
@@ -69,9 +69,14 @@ def diagnose_run(
         }
         config = CellConfig(**known)
         env = registry.make_env(config.env, data=config.data, max_steps=config.max_turns)
-        groups = _groups(cell, config)
+        groups = [group for group in _groups(cell, config) if not is_equal(group.returns)]
+        if not groups:
+            console.print(f"{config.env} seed {config.seed}: every group had equal returns, so no credit; left out")
+            continue
         chances = _monte_carlo(env, monte_carlo) if monte_carlo else None
         found.setdefault(config.env, {})[config.seed] = figures_of_seed(groups, schemes, StoredScorer(env), chances)
+    if not found:
+        raise InputError(f"{run_folder}: no group of {method!r} had unequal returns; train for more updates")
     diagnoses = [Diagnosis(env_name, seeds) for env_name, seeds in found.items()]
     folder = run_folder / "diagnosis"
     folder.mkdir(exist_ok=True)
