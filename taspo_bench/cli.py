@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from rich.table import Table
 
 from taspo_bench import registry
 from taspo_bench.data_progress import DataProgress
-from taspo_bench.errors import InputError, TaspoBenchError
+from taspo_bench.errors import InputError, TaspoBenchError, is_disk_error
 from taspo_bench.leaderboard.commands import leaderboard_app, submit_app
 
 if TYPE_CHECKING:
@@ -37,9 +38,12 @@ app.add_typer(leaderboard_app, name="leaderboard")
 console = Console()
 
 Env = Annotated[str, typer.Option("--env", help="Benchmark.")]
-Data = Annotated[str, typer.Option("--data", help="embedded, official, or a folder.")]
+Data = Annotated[str, typer.Option("--data", help="embedded, official, or a folder.", show_default=False)]
+Model = Annotated[str, typer.Option("--model", help="smollm2-135m, a name or path; tiny if unset.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="key=value of the configuration; repeatable.")]
-Jobs = Annotated[int, typer.Option("--jobs", help="Cells at once, one thread each; all cores if 0.")]
+Jobs = Annotated[int, typer.Option("--jobs", help="Cells at once; one a core if unset.", show_default=False)]
+Preset = Annotated[str, typer.Option("--preset", help="smoke, quick (default), standard, paper.", show_default=False)]
+Paper = Annotated[bool, typer.Option("--paper", help="Add the paper's figures for reference.")]
 
 
 @app.command()
@@ -47,11 +51,15 @@ def run(
     method: Annotated[list[str] | None, typer.Option("--method", help="Credit scheme; repeatable.")] = None,
     env: Annotated[list[str] | None, typer.Option("--env", help="Benchmark, or all; repeatable.")] = None,
     seeds: Annotated[str, typer.Option("--seeds", help="How many seeds (3), or which (0,4,7).")] = "",
-    preset: Annotated[str, typer.Option("--preset", help="smoke, quick, standard or paper.")] = "quick",
+    preset: Preset = "quick",
     data: Data = "embedded",
     out: Annotated[Path | None, typer.Option("--out", help="Output folder; made from the names if unset.")] = None,
     overrides: Overrides = None,
+    model: Model = "",
+    engine: Annotated[str, typer.Option("--engine", help="own, or trl (with --set trl.X).")] = "",
+    log: Annotated[list[str] | None, typer.Option("--log", help="tensorboard, wandb, trackio; repeatable.")] = None,
     jobs: Jobs = 0,
+    paper: Paper = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was broken off.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run that is there.")] = False,
 ) -> None:
@@ -61,12 +69,17 @@ def run(
 
     folder = out or Path("runs", "-".join([*(method or ["taspo"]), *(env or ["all"]), preset]).replace("/", "_"))
     plan = None
-    if resume and not any([method, env, seeds, overrides]):
+    given = {"engine": engine, "policy": model}
+    settings = [*(overrides or []), *(f"{key}={value}" for key, value in given.items() if value)]
+    settings += [f"log={json.dumps(log)}"] if log else []
+    if resume and not any([method, env, seeds, settings]):
         plan = stored_plan(folder)
+        if plan is None:
+            raise InputError(f"--resume: there is no run in {folder}; leave --resume away to start one")
     if plan is None:
-        chosen = parse_overrides(overrides or [])
+        chosen = parse_overrides(settings)
         plan = Plan.make(method or ["taspo"], env or ["all"], parse_seeds(seeds), preset, data, chosen)
-    _execute(plan, folder, jobs, resume, overwrite)
+    _execute(plan, folder, jobs, resume, overwrite, paper)
 
 
 @app.command()
@@ -74,7 +87,7 @@ def ablate(
     table: Annotated[str, typer.Option("--table", help="granularity, source, scope, strength, margin, ...")],
     env: Annotated[list[str] | None, typer.Option("--env", help="Benchmark, or all; repeatable.")] = None,
     seeds: Annotated[str, typer.Option("--seeds", help="How many seeds (3), or which (0,4,7).")] = "",
-    preset: Annotated[str, typer.Option("--preset", help="smoke, quick, standard or paper.")] = "quick",
+    preset: Preset = "quick",
     data: Data = "embedded",
     out: Annotated[Path | None, typer.Option("--out", help="Output folder; made from the names if unset.")] = None,
     overrides: Overrides = None,
@@ -105,13 +118,17 @@ def diagnose(
     diagnose_run(console, run_folder, method, scheme or [], monte_carlo)
 
 
-def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool) -> None:
+def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool, paper: bool = False) -> None:
     from taspo_bench import run as runs
+    from taspo_bench.engines import processes
     from taspo_bench.files import write_json
     from taspo_bench.progress import RunProgress
 
     cells = plan.cells()
     plan.check()
+    if not processes.is_first():
+        runs.execute_together([], folder)
+        return
     runs.prepare_folder(folder, resume, overwrite)
     with runs.locked(folder):
         if overwrite:
@@ -127,23 +144,25 @@ def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool)
         try:
             with RunProgress(console, cells) as progress:
                 failures = runs.execute(cells, folder, jobs or os.cpu_count() or 1, progress.notify)
+            for cell, reason in failures:
+                console.print(f"[red]failed[/red] {cell.label}: {escape(reason)}", soft_wrap=True, highlight=False)
+            _summarize(folder, paper)
         except KeyboardInterrupt:
-            console.print(f"\nstopped; go on with: taspo-bench run --resume --out {folder}")
+            console.print(
+                f"\nstopped; go on with: taspo-bench run --resume --out {folder}", soft_wrap=True, highlight=False
+            )
             raise typer.Exit(130) from None
-        _summarize(folder)
-    for cell, reason in failures:
-        console.print(f"[red]failed[/red] {cell.label}: {escape(reason)}", soft_wrap=True, highlight=False)
     if failures:
         raise typer.Exit(1)
 
 
-def _summarize(folder: Path) -> None:
+def _summarize(folder: Path, paper: bool) -> None:
     from taspo_bench.evaluation.publish import write_summary
     from taspo_bench.evaluation.table_formats import terminal_table
 
     with console.status("writing tables, plots and report"):
-        summary = write_summary(folder)
-    console.print(terminal_table(summary))
+        summary = write_summary(folder, paper)
+    console.print(terminal_table(summary, paper))
     console.print(f"tables, plots and report: {folder}", highlight=False)
 
 
@@ -168,8 +187,9 @@ def parse_seeds(text: str) -> list[int] | None:
 def evaluate_command(
     env: Env,
     policy: Annotated[
-        str, typer.Option("--policy", help="random, expert, warm-start, a folder, or endpoint:URL#MODEL.")
+        str, typer.Option("--policy", help="random, expert, warm-start, a folder, a model, or endpoint:URL#MODEL.")
     ],
+    adapter: Annotated[str, typer.Option("--adapter", help="Folder of a language model's adapter.")] = "",
     split: Annotated[list[str] | None, typer.Option("--split", help="Split; repeatable.")] = None,
     data: Data = "embedded",
     tasks: Annotated[int, typer.Option("--tasks", help="Tasks a split; all if 0.")] = 0,
@@ -177,7 +197,7 @@ def evaluate_command(
     temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy.")] = 0.4,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for episodes and eval.json.")] = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value of an endpoint policy; repeatable.")
+        list[str] | None, typer.Option("--set", help="key=value of the model's; repeatable.")
     ] = None,
 ) -> None:
     """Play every task of a split once with any policy."""
@@ -185,16 +205,18 @@ def evaluate_command(
     from taspo_bench.evaluation.command import evaluate_policy
 
     settings = parse_overrides(overrides or [])
+    if adapter:
+        settings["warm_start"] = adapter
     evaluate_policy(console, env, policy, split or [], data, tasks or None, seed, temperature, out, settings)
 
 
 @app.command()
-def compare(runs: Annotated[list[Path], typer.Argument(help="Run folders.")]) -> None:
+def compare(runs: Annotated[list[Path], typer.Argument(help="Run folders.")], paper: Paper = False) -> None:
     """Compare the methods of several runs in one table."""
     from taspo_bench.evaluation.publish import compare as compare_runs
     from taspo_bench.evaluation.table_formats import terminal_table
 
-    console.print(terminal_table(compare_runs(runs)))
+    console.print(terminal_table(compare_runs(runs), paper))
 
 
 @app.command()
@@ -223,11 +245,16 @@ def warm_start_command(
         float, typer.Option("--target", help="Success on training tasks to stop at; benchmark's.")
     ] = 0.0,
     minutes: Annotated[float, typer.Option("--minutes", help="The latest stop.")] = 14.0,
+    model: Model = "",
+    overrides: Overrides = None,
 ) -> None:
-    """Train the tiny policy's warm start from reference episodes of the training split."""
-    from taspo_bench.training.warm_start_command import build
+    """Train a policy's warm start from reference episodes of the training split."""
+    from taspo_bench.training.warm_start_command import build, build_adapter
 
-    build(console, env, data, out, seed, target, minutes)
+    if model:
+        build_adapter(console, env, data, model, out, seed, minutes, overrides or [])
+    else:
+        build(console, env, data, out, seed, target, minutes)
 
 
 @envs_app.command("list")
@@ -320,5 +347,14 @@ def main() -> None:
     try:
         app()
     except TaspoBenchError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
+        _tell(str(error))
         sys.exit(error.exit_code)
+    except OSError as error:
+        if not is_disk_error(error):
+            raise
+        _tell(f"cannot write ({error}); make room there, or name another folder, and try again")
+        sys.exit(1)
+
+
+def _tell(message: str) -> None:
+    Console(stderr=True).print(f"[red]error:[/red] {escape(message)}", highlight=False, soft_wrap=True)

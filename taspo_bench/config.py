@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,6 +19,18 @@ from taspo_bench.errors import InputError, unknown_name
 
 WARM_START = "warm_start"
 """The method name of a cell that is evaluated as it starts, without training."""
+
+SMOLLM2 = "smollm2-135m"
+MODEL_SETTINGS = frozenset(
+    "warm_start context window response response_tokens context_tokens keep_reasoning trust_remote_code".split()
+)
+"""Settings of :class:`CellConfig` that say how a language model is asked, trained or not."""
+
+
+def names_model(policy: str) -> bool:
+    """Whether a policy is a causal model of transformers: ``smollm2-135m``, OWNER/NAME on the hub, or a folder."""
+    is_on_hub = re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", policy) is not None and not Path(policy).exists()
+    return policy == SMOLLM2 or is_on_hub or (Path(policy) / "config.json").is_file()
 
 
 class CellConfig(BaseModel):
@@ -32,7 +46,9 @@ class CellConfig(BaseModel):
     env: str = ""
     seed: int = Field(0, ge=0)
     data: str = "embedded"
-    policy: str = Field("tiny", description="tiny, smollm2-135m, or a causal model of transformers by name or path")
+    policy: str = Field(
+        "tiny", description="tiny, smollm2-135m, or a causal model of transformers: OWNER/NAME or a folder"
+    )
     warm_start: str = Field("", description="folder to start from: a tiny policy's (the shipped one if empty), or an "
                             "adapter of a language model (none if empty)")  # fmt: skip
     context: Literal["full", "window"] = Field("full", description="of language models: one growing conversation, or "

@@ -19,22 +19,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from queue import Empty
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taspo_bench import registry
 from taspo_bench.ablations import TABLES, Variant
 from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, resolve
 from taspo_bench.credit import make_scheme
-from taspo_bench.errors import InputError, TaspoBenchError, unknown_name
+from taspo_bench.engines import processes
+from taspo_bench.errors import InputError, RunError, TaspoBenchError, is_disk_error, unknown_name
 from taspo_bench.evaluation.evaluate import evaluation_splits
 from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.taspo.analyzers.settings import check_analyzer
+from taspo_bench.training.loggers import check_loggers
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import SimpleQueue
 
 SCHEMA = 1
 LOCK = ".lock"
+
+News = tuple[str, str, int, int]
+"""A cell's label, its phase, how much of that is done, and how much there is."""
+
+_news: SimpleQueue[News]
+"""In a worker: where its news go."""
 
 
 @dataclass(frozen=True)
@@ -112,17 +123,23 @@ class Plan:
 
     def check(self) -> None:
         """Open the data and look for the warm starts, so that a run fails before it begins, not in every cell."""
+        for cell in self.cells():
+            _check_engine(cell.config)
+            check_loggers(cell.config.log)
         for cell in {cell.config.env: cell for cell in self.cells()}.values():
             config = cell.config
             env = registry.make_env(config.env, data=config.data, max_steps=config.max_turns)
             evaluation_splits(env.splits(), config.eval_splits, config.eval_tasks)
             if "train" not in env.splits():
                 raise InputError(f"{config.env}: data {config.data!r} has no training split")
+            if config.policy != "tiny" and not config.warm_start:
+                continue
             folder = warm_start_folder(config)
             if not (folder / "card.json").is_file():
+                model = "" if config.policy == "tiny" else f" --model {config.policy}"
                 raise InputError(
                     f"{config.env}: no warm start in {folder}; "
-                    f"make one with `taspo-bench warm-start --env {config.env}`"
+                    f"make one with `taspo-bench warm-start --env {config.env}{model}`"
                 )
 
     def as_json(self) -> dict[str, Any]:
@@ -154,6 +171,18 @@ def versions() -> dict[str, str]:
     """Versions of what the numbers depend on."""
     packages = ("taspo-bench", "torch", "transformers", "tokenizers", "numpy", "gymnasium")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def _check_engine(config: CellConfig) -> None:
+    if config.engine == "trl":
+        from taspo_bench.engines.trl_settings import check
+
+        check(config, processes.count())
+    elif processes.count() > 1:
+        raise InputError(
+            f"{processes.count()} processes: engine {config.engine!r} trains in one; add --engine trl, or start "
+            "taspo-bench without accelerate launch"
+        )
 
 
 def git_hash() -> str:
@@ -219,28 +248,35 @@ def execute(
         else:
             waiting.append(cell)
     failures: list[tuple[Cell, str]] = []
+    if processes.count() > 1:
+        execute_together(waiting, folder, notify)
+        return failures
     if not waiting:
         return failures
     context = multiprocessing.get_context("spawn")
-    news = context.Manager().Queue()
+    news: SimpleQueue[News] = context.SimpleQueue()
     by_label = {cell.label: cell for cell in waiting}
     pool = ProcessPoolExecutor(
-        min(jobs, len(waiting)), mp_context=context, initializer=_begin_worker, initargs=(os.getpid(),)
+        min(jobs, len(waiting)), mp_context=context, initializer=_begin_worker, initargs=(os.getpid(), news)
     )
     try:
         running: dict[Future[str], Cell] = {
-            pool.submit(_work, cell.config.model_dump(), str(folder / cell.place), cell.label, news): cell
+            pool.submit(_work, cell.config.model_dump(), str(folder / cell.place), cell.label): cell
             for cell in waiting
         }
         while running:
             ended, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
-            with suppress(Empty):
-                while True:
-                    label, phase, done, total = news.get_nowait()
-                    notify(by_label[label], phase, done, total)
+            while not news.empty():
+                label, phase, done, total = news.get()
+                notify(by_label[label], phase, done, total)
             for future in ended:
                 cell = running.pop(future)
                 error = future.exception()
+                if is_disk_error(error):
+                    raise RunError(
+                        f"{folder}: {cell.label} could not be written ({error}); what was finished is safe: make "
+                        f"room, then go on with `taspo-bench run --resume --out {folder}`"
+                    ) from error
                 reason = f"{type(error).__name__}: {error}" if error else future.result()
                 notify(cell, "failed" if reason else "done", 1, 1)
                 if reason:
@@ -254,9 +290,33 @@ def execute(
     return failures
 
 
-def _begin_worker(parent: int) -> None:
+def execute_together(
+    cells: Sequence[Cell],
+    folder: Path,
+    notify: Callable[[Cell, str, int, int], None] = lambda cell, phase, done, total: None,
+) -> None:
+    """Run cells one after the other with all the processes that ``accelerate launch`` started at each.
+
+    The first process says which cells; the others call this with none. A process that fails ends the run.
+    """
+    from taspo_bench.files import write_json
+    from taspo_bench.training.cell import describe_failure, run_cell
+
+    for cell in processes.agree(list(cells)):
+        try:
+            run_cell(cell.config, folder / cell.place, partial(notify, cell))
+        except Exception as error:
+            if processes.is_first():
+                write_json(folder / cell.place / "failed.json", describe_failure(error))
+            raise
+        notify(cell, "done", 1, 1)
+
+
+def _begin_worker(parent: int, news: SimpleQueue[News]) -> None:
     import torch
 
+    global _news
+    _news = news
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     torch.set_num_threads(1)
@@ -270,8 +330,8 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _work(config: dict[str, Any], folder: str, label: str, news: Any) -> str:
-    """Run one cell in a worker; "" or why it failed."""
+def _work(config: dict[str, Any], folder: str, label: str) -> str:
+    """Run one cell in a worker; "" or why it failed. An error of the disk is raised: the others would meet it too."""
     from taspo_bench.files import write_json
     from taspo_bench.training.cell import describe_failure, run_cell
 
@@ -280,11 +340,14 @@ def _work(config: dict[str, Any], folder: str, label: str, news: Any) -> str:
     def notify(phase: str, done: int, total: int) -> None:
         if done == total or time.monotonic() - last[0] > 0.5:
             last[0] = time.monotonic()
-            news.put((label, phase, done, total))
+            _news.put((label, phase, done, total))
 
     try:
-        run_cell(CellConfig(**config), Path(folder), notify)
+        with _alone(Path(folder)):
+            run_cell(CellConfig(**config), Path(folder), notify)
     except Exception as error:
+        if is_disk_error(error):
+            raise
         failure = describe_failure(error)
         with suppress(OSError):
             write_json(Path(folder) / "failed.json", failure)
@@ -294,6 +357,18 @@ def _work(config: dict[str, Any], folder: str, label: str, news: Any) -> str:
             traceback.print_exc()
         return str(failure["error"])
     return ""
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no worker of a run that was killed just now is in the cell any more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(place)
 
 
 def stored_plan(folder: Path) -> Plan | None:

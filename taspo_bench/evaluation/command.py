@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from taspo_bench import registry
-from taspo_bench.config import CellConfig
+from taspo_bench.config import MODEL_SETTINGS, SMOLLM2, CellConfig, names_model, resolve
 from taspo_bench.endpoint import PREFIX
 from taspo_bench.episode import Episode, write_episodes
 from taspo_bench.errors import InputError, RunError
@@ -25,31 +25,51 @@ from taspo_bench.policies.endpoint import EndpointPolicy, count_outcomes, outcom
 from taspo_bench.policies.policy import Policy
 from taspo_bench.policies.scripted import ExpertPolicy, RandomPolicy
 
+if TYPE_CHECKING:
+    from taspo_bench.policies.language_model import LanguageModel
+
 
 def policy_by_name(
     name: str, env: str, temperature: float, out: Path | None = None, settings: Mapping[str, Any] | None = None
 ) -> Policy:
-    """``random``, ``expert``, ``warm-start`` (the benchmark's own), a policy's folder, or ``endpoint:URL#MODEL``.
+    """``random``, ``expert``, ``warm-start`` (the benchmark's own), a policy's folder, a language model by name or
+    folder, or ``endpoint:URL#MODEL``.
 
     Args:
         out: a hosted model keeps its answers and its audit file in the folder ``endpoint`` there.
-        settings: of a hosted model (:class:`taspo_bench.policies.endpoint.EndpointSettings`).
+        settings: of a hosted model (:class:`taspo_bench.policies.endpoint.EndpointSettings`), or of a language model
+            (those of :class:`taspo_bench.config.CellConfig` in ``MODEL_SETTINGS``).
     """
     if name.startswith(PREFIX):
         return EndpointPolicy(name, temperature, out / "endpoint" if out is not None else None, settings)
+    if names_model(name):
+        return _language_model(name, env, settings or {}).at_temperature(temperature)
     if settings:
-        raise InputError(f"--set {next(iter(settings))}: only {PREFIX}URL#MODEL has settings, not --policy {name}")
+        raise InputError(f"--set {next(iter(settings))}: only models have settings, not --policy {name}")
     if name == "random":
         return RandomPolicy()
     if name == "expert":
         return ExpertPolicy()
     if name != "warm-start" and not Path(name).is_dir():
-        raise InputError(f"--policy {name}: give random, expert, warm-start, a policy's folder, or {PREFIX}URL#MODEL")
+        raise InputError(
+            f"--policy {name}: give random, expert, warm-start, a policy's folder, {SMOLLM2}, OWNER/MODEL, "
+            f"or {PREFIX}URL#MODEL"
+        )
     from taspo_bench.policies.shipped import warm_start_folder
     from taspo_bench.training.checkpoint import load_tiny
 
     folder = warm_start_folder(CellConfig(env=env)) if name == "warm-start" else Path(name)
     return load_tiny(folder).at_temperature(temperature)
+
+
+def _language_model(name: str, env: str, settings: Mapping[str, Any]) -> LanguageModel:
+    if unknown := sorted(set(settings) - MODEL_SETTINGS):
+        raise InputError(
+            f"--set {unknown[0]}: an evaluated model has no such setting; it has {', '.join(sorted(MODEL_SETTINGS))}"
+        )
+    from taspo_bench.policies.models import chat_policy
+
+    return chat_policy(resolve("paper", {}, {**settings, "policy": name}, env=env), is_trained=False)
 
 
 def evaluate_policy(

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from peft import PeftModel
 
 
+START = "start"
+"""Folder inside an adapter's that holds the adapter that it was trained on top of."""
+
+
 def add_lora(model: PreTrainedModel, rank: int, targets: str) -> PeftModel:
     """The model with a fresh adapter, which changes nothing yet; only the adapter is trained.
 
@@ -33,12 +37,14 @@ def add_lora(model: PreTrainedModel, rank: int, targets: str) -> PeftModel:
 
 
 def merge_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    """The model with an adapter's changes in its own weights."""
+    """The model with the changes of an adapter, and of those that it was trained on top of, in its own weights."""
     if not (folder / "adapter_config.json").is_file():
         raise DataError(
             f"{folder}: not an adapter (it has no adapter_config.json); "
             "make one with `taspo-bench warm-start --model NAME`"
         )
+    if (folder / START).is_dir():
+        model = merge_adapter(model, folder / START)
     adapted = _peft().PeftModel.from_pretrained(model, str(folder))
     merged: PreTrainedModel = adapted.merge_and_unload()
     return merged

@@ -16,15 +16,15 @@ from typing import Any
 import pooch
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
 
 from taspo_bench import registry
-from taspo_bench.config import CellConfig
+from taspo_bench.config import SMOLLM2, CellConfig, names_model
 from taspo_bench.errors import InputError
 from taspo_bench.policies.adapters import add_lora, merge_adapter
 from taspo_bench.policies.chat_format import ChatFormat
 from taspo_bench.policies.language_model import LanguageModel
 
-SMOLLM2 = "smollm2-135m"
 RESPONSE_TOKENS = {"bare": 32, "think": 512}
 """Longest response where none is set; that of reasoning ones is the paper's."""
 _SMOLLM2_HELP = (
@@ -46,7 +46,10 @@ def load_model(name: str, trust_remote_code: bool = False) -> tuple[PreTrainedMo
     Raises:
         InputError: no such model, no chat template, or no fast tokenizer.
     """
+    if not names_model(name):
+        raise InputError(f"--model {name}: give {SMOLLM2}, OWNER/NAME of a model on the hub, or the folder of one")
     source = str(_smollm2_folder() if name == SMOLLM2 else name)
+    disable_progress_bar()  # a run shows its own
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     is_half = device.type == "cuda" and torch.cuda.is_bf16_supported()
     settings: dict[str, Any] = {"trust_remote_code": trust_remote_code}

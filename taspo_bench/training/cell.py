@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,20 +9,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from taspo_bench import registry
-from taspo_bench.api import TextEnv
+from taspo_bench.api import Split, TextEnv
 from taspo_bench.config import WARM_START, CellConfig
 from taspo_bench.credit import make_scheme
+from taspo_bench.engines import processes
 from taspo_bench.episode import Episode, write_episodes
-from taspo_bench.errors import InputError
 from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
 from taspo_bench.evaluation.results import split_record
 from taspo_bench.files import write_json
 from taspo_bench.policies.language_model import LanguageModel
-from taspo_bench.policies.shipped import warm_start_folder
+from taspo_bench.training import record
 from taspo_bench.training.analyzer import make_analyzer
-from taspo_bench.training.checkpoint import load_tiny, load_trainer, read_card, save_trainer
+from taspo_bench.training.checkpoint import load_trainer, save_trainer
+from taspo_bench.training.kept_policies import keep_best, keep_last
+from taspo_bench.training.loggers import CellLog
 from taspo_bench.training.loop import Trainer
+from taspo_bench.training.starting_policy import load_policy, warm_start_card
 
 SCHEMA = 1
 
@@ -41,16 +44,11 @@ def environment_maker(config: CellConfig) -> Callable[[], TextEnv]:
     return partial(registry.make_env, config.env, data=config.data, max_steps=config.max_turns)
 
 
-def load_policy(config: CellConfig) -> LanguageModel:
-    """The policy that the cell trains."""
-    if config.policy != "tiny":
-        raise InputError(f"policy {config.policy!r}: training knows 'tiny'")
-    return load_tiny(warm_start_folder(config))
-
-
 def warm_start_note(config: CellConfig, env: TextEnv) -> str:
     """One line if the warm start was made for other data than is in use; else empty."""
-    card = read_card(warm_start_folder(config))
+    card = warm_start_card(config)
+    if not card:
+        return ""
     made_with, used = card.get("data_stamp", {}), asdict(env.data_stamp())
     if made_with.get("sha256") == used["sha256"]:
         return ""
@@ -61,57 +59,74 @@ def warm_start_note(config: CellConfig, env: TextEnv) -> str:
 
 
 def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
-    """Train and evaluate. Goes on where an earlier try was broken off; ``eval.json`` is written last."""
+    """Train and evaluate. Goes on where an earlier try was broken off; ``eval.json`` is written last.
+
+    Of several processes at one cell (engine ``trl`` under ``accelerate launch``) the first writes the files.
+    """
     begun = time.perf_counter()
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "episodes").mkdir(exist_ok=True)
-    (folder / "failed.json").unlink(missing_ok=True)
+    torch.set_num_threads(config.threads)
     make_env = environment_maker(config)
     env = make_env()
     policy = load_policy(config)
     splits = env.splits()
-    write_json(
-        folder / "config.json",
-        {
-            "schema": SCHEMA,
-            **config.model_dump(),
-            "max_turns": env.max_steps,
-            "data_stamp": asdict(env.data_stamp()),
-            "splits": {name: {"n": len(split), "sha256": split.sha256} for name, split in splits.items()},
-            "warm_start_card": read_card(warm_start_folder(config)),
-            "note": warm_start_note(config, env),
-        },
-    )
-    if config.method != WARM_START:
-        _train(config, folder, policy, make_env, list(splits["train"].task_ids), notify)
-    trained = time.perf_counter()
+    if processes.is_first():
+        (folder / "episodes").mkdir(parents=True, exist_ok=True)
+        (folder / "failed.json").unlink(missing_ok=True)
+        write_json(
+            folder / "config.json",
+            {
+                "schema": SCHEMA,
+                **config.model_dump(),
+                "max_turns": env.max_steps,
+                "data_stamp": asdict(env.data_stamp()),
+                "splits": {name: {"n": len(split), "sha256": split.sha256} for name, split in splits.items()},
+                "warm_start_card": warm_start_card(config),
+                "note": warm_start_note(config, env),
+            },
+        )
     records = {}
-    for split in evaluation_splits(splits, config.eval_splits, config.eval_tasks):
-        done = 0
-
-        def advance(ended: int, split_name: str = split.name, total: int = len(split)) -> None:
-            nonlocal done
-            done += ended
-            notify(f"evaluate {split_name}", done, total)
-
-        judged = policy.at_temperature(config.eval_temperature)
-        episodes = evaluate(make_env, judged, split, config.seed, config.batch, progress=advance)
-        write_episodes(folder / "episodes" / f"eval-{split.name}.jsonl.gz", episodes)
-        records[split.name] = split_record(episodes, split)
+    with CellLog(config, folder) as log:
+        if config.method != WARM_START:
+            _train(config, folder, policy, make_env, list(splits["train"].task_ids), notify, log)
+            if processes.is_first():
+                keep_last(folder, config, policy, env)
+        trained = time.perf_counter()
+        for split in evaluation_splits(splits, config.eval_splits, config.eval_tasks):
+            episodes = processes.shared(split, partial(_evaluate, config, policy, make_env, notify))
+            records[split.name] = split_record(episodes, split)
+            if processes.is_first():
+                write_episodes(folder / "episodes" / f"eval-{split.name}.jsonl.gz", episodes)
+        if processes.is_first():
+            log.evaluation(records)
     seconds = {"train": trained - begun, "evaluate": time.perf_counter() - trained}
-    write_json(
-        folder / "eval.json",
-        {
-            "schema": SCHEMA,
-            "method": config.method,
-            "env": config.env,
-            "seed": config.seed,
-            "splits": records,
-            "warm_start": None,
-            "seconds": seconds,
-            "data_stamp": asdict(env.data_stamp()),
-        },
-    )
+    if processes.is_first():
+        write_json(
+            folder / "eval.json",
+            {
+                "schema": SCHEMA,
+                "method": config.method,
+                "env": config.env,
+                "seed": config.seed,
+                "splits": records,
+                "warm_start": None,
+                "seconds": seconds,
+                "data_stamp": asdict(env.data_stamp()),
+            },
+        )
+
+
+def _evaluate(
+    config: CellConfig, policy: LanguageModel, make_env: Callable[[], TextEnv], notify: Notify, split: Split
+) -> list[Episode]:
+    done = 0
+
+    def advance(ended: int) -> None:
+        nonlocal done
+        done += ended
+        notify(f"evaluate {split.name}", done, len(split))
+
+    judged = policy.at_temperature(config.eval_temperature)
+    return evaluate(make_env, judged, split, config.seed, config.batch, progress=advance)
 
 
 def _train(
@@ -121,42 +136,36 @@ def _train(
     make_env: Callable[[], TextEnv],
     task_ids: list[str],
     notify: Notify,
+    log: CellLog,
 ) -> None:
     scheme = make_scheme(registry.method_class(config.method), config.scheme)
-    analyzer = make_analyzer(config, make_env(), policy, folder / "analyzer") if scheme.uses_guidance else None
-    trainer = Trainer(config, policy, scheme, analyzer, make_env, task_ids[: config.train_tasks])
+    env = make_env()
+    analyzer = make_analyzer(config, env, policy, folder / "analyzer") if scheme.uses_guidance else None
+    tasks = task_ids[: config.train_tasks]
+    if config.engine == "trl":
+        from taspo_bench.engines.trl_training import train
+
+        train(config, folder, policy, scheme, analyzer, make_env, tasks, notify, log)
+        return
+    trainer = Trainer(config, policy, scheme, analyzer, make_env, tasks)
     state = load_trainer(folder / "checkpoint", policy, trainer.optimizer)
     first = 0
     if state is not None:
         first, trainer.env_steps = state["update"], state["env_steps"]
         if analyzer is not None:
             analyzer.load_state(state["analyzer"])
-    metrics = folder / "metrics.jsonl"
-    _keep_lines(metrics, first)
+    record.begin(folder, first)
     for number in range(first, config.updates):
         notify("train", number, config.updates)
         trained = trainer.update(number)
-        with metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**trained.metrics, **(analyzer.figures() if analyzer else {})}) + "\n")
-        done = number + 1
-        if done % config.save_every == 0 or done == config.updates:
-            _store(folder, done, trained.episodes)
+        trained.metrics |= analyzer.figures() if analyzer else {}
+        if record.add(folder, config, number + 1, trained):
+            keep_best(folder, config, policy, env, number + 1)
             known = analyzer.state() if analyzer is not None else {}
-            kept = {"update": done, "env_steps": trainer.env_steps, "analyzer": known}
+            kept = {"update": number + 1, "env_steps": trainer.env_steps, "analyzer": known}
             save_trainer(folder / "checkpoint", policy, trainer.optimizer, kept)
+        log.update(number + 1, trained.metrics)
     notify("train", config.updates, config.updates)
-
-
-def _store(folder: Path, done: int, episodes: list[Episode]) -> None:
-    write_episodes(folder / "episodes" / f"train-{done:05d}.jsonl.gz", episodes)
-
-
-def _keep_lines(path: Path, count: int) -> None:
-    """Cut a metrics file back to its first lines: those that the checkpoint knows of."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[:count] if path.exists() else []
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text("".join(lines), encoding="utf-8")
-    os.replace(temporary, path)
 
 
 def describe_failure(error: BaseException) -> dict[str, Any]:

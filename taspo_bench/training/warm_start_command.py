@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -10,9 +11,13 @@ import torch
 from rich.console import Console
 
 from taspo_bench import registry
-from taspo_bench.config import CellConfig
+from taspo_bench.config import CellConfig, parse_overrides, resolve
+from taspo_bench.errors import InputError
 from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.training.checkpoint import save_tiny
+from taspo_bench.training.model_folder import save_model_folder
+from taspo_bench.training.model_warm_start import AdapterSettings, train_adapter
+from taspo_bench.training.starting_policy import load_policy
 from taspo_bench.training.warm_start import WarmStartSettings, reading, warm_start
 
 
@@ -54,3 +59,47 @@ def build(console: Console, env: str, data: str, out: Path | None, seed: int, ta
         highlight=False,
         soft_wrap=True,
     )
+
+
+def build_adapter(
+    console: Console,
+    env: str,
+    data: str,
+    model: str,
+    out: Path | None,
+    seed: int,
+    minutes: float,
+    overrides: Sequence[str],
+) -> None:
+    """Train an adapter of a language model on reference episodes, measure it on training tasks, keep it."""
+    if out is None:
+        raise InputError("--out: name the folder for the adapter of a language model")
+    own = registry.env_class(env).presets.get("warm_start", {})
+    settings = AdapterSettings(minutes, noise=float(own.get("noise", AdapterSettings.noise)))
+    rate = {"learning_rate": settings.learning_rate}
+    config = resolve(
+        "paper", {}, {**rate, **parse_overrides(overrides), "policy": model}, env=env, data=data, seed=seed
+    )
+    torch.set_num_threads(config.threads)
+    make_env = partial(registry.make_env, env, data=data, max_steps=config.max_turns)
+    policy = load_policy(config)
+
+    def report(entry: dict[str, float]) -> None:
+        console.print(
+            f"step {entry['steps']:.0f}, {entry['minutes']:.1f} min: loss {entry['loss']:.3f}", highlight=False
+        )
+
+    curve = train_adapter(make_env, policy, config, settings, report)
+    told = {"env": env, "data": data, "model": model, "seed": seed, "minutes": minutes}
+    words = [f"--{name} {value}" for name, value in told.items()] + [f"--set {pair}" for pair in overrides]
+    card = {
+        "env": env,
+        "command": " ".join(["taspo-bench warm-start", *words]),
+        "settings": {**asdict(settings), **config.model_dump(exclude_defaults=True)},
+        "data_stamp": asdict(make_env().data_stamp()),
+        "parameters": sum(weight.numel() for weight in policy.model.parameters() if weight.requires_grad),
+        "torch": torch.__version__,
+        "curve": [{key: round(value, 4) for key, value in entry.items()} for entry in curve],
+    }
+    save_model_folder(out, config, policy, card)
+    console.print(f"wrote {out}: loss {curve[-1]['loss']:.3f} a token", highlight=False, soft_wrap=True)
