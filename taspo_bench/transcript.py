@@ -82,7 +82,7 @@ def sequences(episode: Episode) -> list[TokenSequence]:
 
 
 def guided_sequences(episode: Episode, guidance: Guidance, fmt: Format) -> list[TokenSequence]:
-    """What :func:`sequences` gives, with the privileged text; a prompt of its own without a text gives an empty one."""
+    """What :func:`sequences` gives, with the privileged text; an own prompt without a text gives an empty one."""
     return [
         _guided_prompt(episode, turns.start, guidance, fmt)
         if episode.turns[turns.start].restarts
