@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow bench lint clean
+.PHONY: demo test test-slow bench lint docs clean
 
 demo: $(READY)
 	$(BIN)/taspo-bench run --method grpo --method taspo --env all --preset quick --out runs/demo --overwrite
@@ -22,6 +22,9 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy taspo_bench envs/taspo_envs baselines/taspo_baselines
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "taspo-bench needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + ": name one with make PYTHON=python3.12")'
