@@ -17,6 +17,7 @@ from taspo_bench import registry
 from taspo_bench.data_progress import DataProgress
 from taspo_bench.errors import InputError, TaspoBenchError, is_disk_error
 from taspo_bench.leaderboard.commands import leaderboard_app, submit_app
+from taspo_bench.runs_command import runs_app
 
 if TYPE_CHECKING:
     from taspo_bench.run import Plan
@@ -33,6 +34,7 @@ data_app = typer.Typer(help="Data of the benchmarks.", no_args_is_help=True)
 app.add_typer(envs_app, name="envs")
 app.add_typer(methods_app, name="methods")
 app.add_typer(data_app, name="data")
+app.add_typer(runs_app, name="runs")
 app.add_typer(submit_app, name="submit")
 app.add_typer(leaderboard_app, name="leaderboard")
 console = Console()

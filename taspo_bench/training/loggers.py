@@ -106,8 +106,10 @@ class Trackio:
         self._run.log(dict(figures), step=step)
 
     def close(self) -> None:
+        import trackio
+
         with redirect_stdout(io.StringIO()):
-            self._run.finish()
+            trackio.finish()
 
 
 LOGGERS: dict[str, Callable[[CellConfig, Path, int], Logger]] = {
