@@ -10,10 +10,13 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from transformers import LlamaForCausalLM
 
 from taspo_bench.api import TextEnv
 from taspo_bench.episode import Episode, Group, Guidance, Turn
@@ -37,6 +40,7 @@ TEXT = -1  # the turn number of a stretch that is no response
 COPY_LENGTHS = (8, 32, 256)  # tokens of a stretch to copy: the shortest, the longest at first, the longest in the end
 COPY_LOSS = 0.8  # nats a token, mean of ten steps, at which longer stretches come
 COPY_STEPS = 800  # at most
+AVERAGING = 0.98  # of the moving average over steps that is played and kept: single steps differ much in success
 CLEAN_WEIGHT = 0.3  # of a response without guidance: reading guidance is to be learned before solving without it
 
 
@@ -147,15 +151,20 @@ def warm_start(
     examples = _examples(env, groups, fmt, settings)
     begun = time.monotonic()
     steps = practise_copying(policy, optimizer, settings)
+    average = AveragedModel(policy.model, multi_avg_fn=get_ema_multi_avg_fn(AVERAGING))
+    averaged = tiny.tiny_policy(cast(LlamaForCausalLM, average.module), tokenizer)
     curve: list[dict[str, float]] = []
     envs: list[TextEnv] = []
-    best = (-1.0, copy.deepcopy(policy.model.state_dict()))
+    best = (-1.0, copy.deepcopy(average.module.state_dict()))
     while not curve or (curve[-1]["success"] < settings.target and curve[-1]["minutes"] < settings.minutes):
         length = STEPS_PER_LATE_ROUND if best[0] >= 0.05 else STEPS_PER_ROUND
-        losses = [_learn(policy, optimizer, next(examples), settings, steps + number) for number in range(length)]
+        losses = []
+        for number in range(length):
+            losses.append(_learn(policy, optimizer, next(examples), settings, steps + number))
+            average.update_parameters(policy.model)
         steps += length
         starts = [Start(task, "train", 0, (settings.seed, steps, place)) for place, task in enumerate(probes)]
-        played = rollout(make_env, policy, starts, envs=envs)
+        played = rollout(make_env, averaged, starts, envs=envs)
         success = float(np.mean([episode.won for episode in played]))
         entry = {
             "steps": float(steps),
@@ -166,10 +175,10 @@ def warm_start(
         curve.append(entry)
         report(entry)
         if success > best[0]:
-            best = (success, copy.deepcopy(policy.model.state_dict()))
+            best = (success, copy.deepcopy(average.module.state_dict()))
     if curve[-1]["success"] < settings.target:
-        policy.model.load_state_dict(best[1])
-    return WarmStart(policy, tokenizer, curve)
+        averaged.model.load_state_dict(best[1])
+    return WarmStart(averaged, tokenizer, curve)
 
 
 def practise_copying(policy: LanguageModel, optimizer: torch.optim.Optimizer, settings: WarmStartSettings) -> int:
