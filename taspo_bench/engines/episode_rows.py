@@ -20,9 +20,9 @@ from taspo_bench.transcript import full
 def rows(episodes: Sequence[Episode], filler: int) -> dict[str, Any]:
     """What a ``rollout_func`` of TRL returns, one entry per episode.
 
-    ``env_mask`` is 1 on sampled tokens and 0 on those of the environment and on forced ends; ``logprobs`` are those of
-    the rollout, 0 where nothing was sampled. An episode without a turn becomes one ``filler`` token that counts for
-    nothing. ``verified_return`` goes on to the reward function.
+    ``env_mask`` is 1 on sampled tokens and 0 on those of the environment and on forced ends; ``logprobs`` are those
+    of the rollout, 0 where nothing was sampled. An episode without a turn becomes one ``filler`` token that counts
+    for nothing. ``verified_return`` goes on to the reward function.
     """
     fields: dict[str, Any] = {"prompt_ids": [], "completion_ids": [], "logprobs": [], "env_mask": []}
     for episode in episodes:

@@ -25,6 +25,7 @@ SETTLED = {
     "delta": "dual_clip",
     "entropy_coef": "entropy_coef",
     "epsilon": "clip",
+    "gradient_checkpointing": "gradient_checkpointing",
     "generation_batch_size": "tasks_per_update and group_size",
     "gradient_accumulation_steps": "trl.per_device_train_batch_size",
     "learning_rate": "learning_rate",
@@ -80,6 +81,9 @@ def check(config: CellConfig, processes: int) -> None:
             raise InputError(f"--set trl.{key}={value}: the engine settles this: {FIXED[key]}")
         if key not in names:
             raise unknown_name("option of TRL", key, names - SETTLED.keys() - FIXED.keys())
+    if config.context != "full":
+        raise InputError(f"--set context={config.context}: engine trl takes an episode as one sequence; "
+                         "leave context at full, or use --engine own")  # fmt: skip
     if (config.tasks_per_update * config.group_size) % (processes * config.minibatches):
         raise InputError(
             f"{config.tasks_per_update} tasks x {config.group_size} rollouts in {config.minibatches} minibatches on "
@@ -146,7 +150,7 @@ def make_config(config: CellConfig, output: Path, processes: int) -> GRPOConfig:
         "disable_tqdm": True,
         "dataloader_pin_memory": torch.cuda.is_available(),
         "bf16": False,
-        "gradient_checkpointing": False,
+        "gradient_checkpointing": config.gradient_checkpointing,
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

@@ -31,6 +31,7 @@ from taspo_bench.engines import processes
 from taspo_bench.engines.episode_rows import rows, stacked
 from taspo_bench.engines.trl_settings import steps_per_update
 from taspo_bench.episode import Episode, Group
+from taspo_bench.policies.chat_format import ChatFormat
 from taspo_bench.policies.formats import LineFormat
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.rollout import rollout
@@ -44,9 +45,11 @@ from taspo_bench.training.scoring import PolicyScorer
 def processing_class(policy: LanguageModel) -> PreTrainedTokenizerFast:
     """The policy's tokenizer as TRL wants one. It decodes for TRL's logs; nothing is ever encoded again."""
     fmt = policy.format
-    assert isinstance(fmt, LineFormat)
-    end = fmt.tokenizer.id_to_token(fmt.stop_id)
-    return PreTrainedTokenizerFast(tokenizer_object=fmt.tokenizer, eos_token=end, pad_token=end)
+    if isinstance(fmt, LineFormat):
+        end = fmt.tokenizer.id_to_token(fmt.stop_id)
+        return PreTrainedTokenizerFast(tokenizer_object=fmt.tokenizer, eos_token=end, pad_token=end)
+    assert isinstance(fmt, ChatFormat)
+    return fmt.tokenizer
 
 
 def task_rows(config: CellConfig, task_ids: Sequence[str]) -> Dataset:
@@ -94,7 +97,7 @@ class AgentGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self.updates_done = 0
         self.has_signal = False
         """Whether any group of the update at hand had unequal returns."""
-        self.scorer = PolicyScorer(policy, make_env)
+        self.scorer = PolicyScorer(policy, make_env, config.micro_batch_tokens)
         self.episodes: list[Episode] = []
         """Those that this process played for the update at hand."""
         self.groups: list[Group] = []
@@ -207,6 +210,7 @@ class AgentGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
             **outcomes(episodes),
             "groups_skipped": 1 - len(informative) / len(self.groups),
             **credit_metrics(informative, credits),
+            **(self.analyzer.figures() if self.analyzer is not None else {}),
             "processes": self.accelerator.num_processes,
         }
         self.has_signal = bool(informative)

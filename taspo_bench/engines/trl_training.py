@@ -18,6 +18,7 @@ from taspo_bench.files import write_json
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.taspo.analyzers import Analyzer
 from taspo_bench.training import record
+from taspo_bench.training.kept_policies import keep_best
 from taspo_bench.training.loggers import CellLog
 from taspo_bench.training.loop import Trained
 
@@ -49,10 +50,12 @@ def train(
     log: CellLog,
 ) -> None:
     """Train the policy of a cell in place. Goes on from the newest whole checkpoint; every process must take part."""
+    if config.updates == 0:
+        return
     check(config, processes.count())
     checkpoints = folder / "checkpoint"
     args = make_config(config, checkpoints, processes.count())
-    if config.kl_coef > 0:
+    if config.kl_coef > 0 and not policy.has_adapter:
         # TRL reads its reference model from where the policy says it comes from
         start = folder / "checkpoint" / "start"
         if processes.is_first():
@@ -60,14 +63,15 @@ def train(
         policy.model.config._name_or_path = str(start)
         processes.agree([0])
 
+    env = make_env()
+
     def report(trained: Trained) -> None:
         done = trainer.updates_done
-        record.add(folder, config, done, trained)
+        if record.add(folder, config, done, trained):
+            keep_best(folder, config, policy, env, done)
         log.update(done, trained.metrics)
         notify("train", done, config.updates)
 
-    if config.updates == 0:
-        return
     warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated", category=FutureWarning)
     trainer = RecordingTrainer(config, policy, scheme, analyzer, make_env, task_ids, args, report)
     last = _newest_whole(checkpoints)
