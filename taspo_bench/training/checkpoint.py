@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from tokenizers import Tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from taspo_bench.errors import DataError
-from taspo_bench.files import write_json
+from taspo_bench.files import whole_folder, write_json, write_text
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.policies.tiny import plain, tiny_policy
 
@@ -37,21 +36,17 @@ def save_tiny(
     precision: torch.dtype = torch.float16,
 ) -> None:
     """Write a tiny policy with its tokenizer and its card (hashes are added)."""
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
     weights = {name: value.to(precision).contiguous() for name, value in policy.model.state_dict().items()}
     weights.pop("lm_head.weight", None)  # tied to the embedding
-    _write_tensors(temporary / "model.safetensors", weights)
-    (temporary / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
-    hashes = {name: sha256_of(temporary / name) for name in ("model.safetensors", "tokenizer.json")}
     shape = {
         key: getattr(policy.model.config, key)
         for key in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
     }
-    write_json(temporary / "card.json", {"schema": SCHEMA, **card, "shape": shape, "sha256": hashes})
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(temporary, folder)
+    with whole_folder(folder) as place:
+        _write_tensors(place / "model.safetensors", weights)
+        write_text(place / "tokenizer.json", tokenizer.to_str(pretty=True))
+        hashes = {name: sha256_of(place / name) for name in ("model.safetensors", "tokenizer.json")}
+        write_json(place / "card.json", {"schema": SCHEMA, **card, "shape": shape, "sha256": hashes})
 
 
 def read_card(folder: Path) -> dict[str, Any]:
@@ -98,20 +93,16 @@ def save_trainer(
     folder: Path, policy: LanguageModel, optimizer: torch.optim.Optimizer, state: dict[str, Any]
 ) -> None:
     """Keep the state after an update; the one before it is removed once this one is whole."""
-    temporary = folder / "next.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    _write_tensors(temporary / "model.safetensors", _trained(policy.model))
     moments = {
         f"{index}.{name}": value
         for index, entry in optimizer.state_dict()["state"].items()
         for name, value in entry.items()
     }
-    _write_tensors(temporary / "optimizer.safetensors", moments)
-    write_json(temporary / "state.json", {"schema": SCHEMA, **state})
     place = folder / f"update-{state['update']:05d}"
-    shutil.rmtree(place, ignore_errors=True)
-    os.replace(temporary, place)
+    with whole_folder(place) as filling:
+        _write_tensors(filling / "model.safetensors", _trained(policy.model))
+        _write_tensors(filling / "optimizer.safetensors", moments)
+        write_json(filling / "state.json", {"schema": SCHEMA, **state})
     for old in folder.glob("update-*"):
         if old != place:
             shutil.rmtree(old)
@@ -133,7 +124,7 @@ def load_trainer(folder: Path, policy: LanguageModel, optimizer: torch.optim.Opt
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("update-*") if (path / "state.json").is_file())
+    return sorted(path for path in folder.glob("update-?????") if (path / "state.json").is_file())
 
 
 def _write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:

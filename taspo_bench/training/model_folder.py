@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from taspo_bench.config import CellConfig
-from taspo_bench.files import write_json
+from taspo_bench.files import whole_folder, write_json
 from taspo_bench.policies.adapters import START
 from taspo_bench.policies.chat_format import ChatFormat
 from taspo_bench.policies.language_model import LanguageModel
@@ -21,20 +21,16 @@ def save_model_folder(folder: Path, config: CellConfig, policy: LanguageModel, c
 
     An adapter goes with a copy of the one that it was trained on top of.
     """
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    policy.model.save_pretrained(str(temporary))
-    if policy.has_adapter:
-        (temporary / "README.md").unlink(missing_ok=True)  # a form to fill in; the card says what there is to say
-        if config.warm_start:
-            shutil.copytree(config.warm_start, temporary / START)
-    else:
-        _save_tokenizer(policy, temporary)
-    hashes = {path.name: sha256_of(path) for path in sorted(temporary.glob("*.safetensors"))}
-    write_json(temporary / "card.json", {"schema": SCHEMA, "model": config.policy, **card, "sha256": hashes})
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(temporary, folder)
+    with whole_folder(folder) as place:
+        policy.model.save_pretrained(str(place))
+        if policy.has_adapter:
+            (place / "README.md").unlink(missing_ok=True)  # a form to fill in; the card says what there is to say
+            if config.warm_start:
+                shutil.copytree(config.warm_start, place / START)
+        else:
+            _save_tokenizer(policy, place)
+        hashes = {path.name: sha256_of(path) for path in sorted(place.glob("*.safetensors"))}
+        write_json(place / "card.json", {"schema": SCHEMA, "model": config.policy, **card, "sha256": hashes})
 
 
 def export_merged(config: CellConfig, folder: Path) -> None:

@@ -16,7 +16,14 @@ from taspo_bench.training.cell import run_cell
 from taspo_bench.training.kept_policies import BEST, LAST, keep_best
 from taspo_bench.training.starting_policy import load_policy
 
-SMALL = {"updates": 3, "tasks_per_update": 2, "group_size": 4, "eval_tasks": 5, "save_every": 1, "learning_rate": 0.01}
+SMALL = {
+    "updates": 3,
+    "tasks_per_update": 2,
+    "group_size": 4,
+    "eval_tasks": 5,
+    "save_every": 1,
+    "learning_rate": 0.01,
+}
 
 
 def settings(**overrides):

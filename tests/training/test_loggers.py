@@ -153,7 +153,9 @@ class Broken:
 
 
 @pytest.mark.parametrize("where", ["open", "write", "close"])
-def test_a_logger_that_breaks_down_costs_one_warning_and_the_cell_ends_as_without(where, tmp_path, monkeypatch, capfd):
+def test_a_logger_that_breaks_down_costs_one_warning_and_the_cell_ends_as_without(
+    where, tmp_path, monkeypatch, capfd
+):
     monkeypatch.setitem(loggers.LOGGERS, "broken", lambda config, folder, first: Broken(where))
     run_cell(settings("broken"), tmp_path / "with")
     warnings = [line for line in capfd.readouterr().err.splitlines() if "--log broken" in line]
