@@ -37,7 +37,7 @@ def rows(episodes: Sequence[Episode], filler: int) -> dict[str, Any]:
 
 
 def spread(episode: Episode, values: Sequence[NDArray[Any]], width: int) -> NDArray[np.float64]:
-    """One array per turn of values of its response tokens, at their places among ``width`` completion tokens; else 0."""
+    """Values of the response tokens, one array per turn, at their places among ``width`` completion tokens."""
     line = np.zeros(width)
     first = _first(episode)
     for span, value in zip(full(episode).spans, values, strict=True):
