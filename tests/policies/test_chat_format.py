@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ def test_ids_of_a_turn_begin_those_of_the_next_or_the_template_is_refused_by_nam
     else:
         fmt = ChatFormat(tokenizer, style=style)
     contexts = carried(fmt)
-    for before, after in zip(contexts, contexts[1:], strict=False):
+    for before, after in pairwise(contexts):
         assert after[: len(before)] == before
 
 

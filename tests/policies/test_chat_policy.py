@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def test_a_conversation_grows_by_the_ids_that_were_sampled():
     policy = chat_policy()
     for episode in play(policy):
         before = contexts(episode)
-        for turn, (shorter, longer) in enumerate(zip(before, before[1:], strict=False)):
+        for turn, (shorter, longer) in enumerate(pairwise(before)):
             assert longer[: len(shorter)] == shorter
             assert longer[len(shorter) :][: len(episode.turns[turn].response_ids)] == episode.turns[turn].response_ids
 
