@@ -51,6 +51,12 @@ def test_a_finished_run_resumes_to_nothing_and_the_same_summary(finished):
     assert (folder / "summary.json").read_bytes() == before
 
 
+def test_the_papers_figures_are_added_on_request_and_named_as_such(finished):
+    folder, _ = finished
+    assert "(paper)" not in taspo_bench("compare", folder).stdout
+    assert "TASPO, Qwen2.5-7B-Instruct (paper)" in taspo_bench("compare", folder, "--paper").stdout
+
+
 def test_resume_with_other_settings_is_refused(finished):
     folder, _ = finished
     result = taspo_bench("run", "--resume", "--out", folder, "--method", "grpo", "--env", "searchqa", *SMALL)
@@ -88,6 +94,7 @@ def test_a_failed_cell_is_named_counted_and_makes_the_exit_code_one(tmp_path):
         (["run", "--preset", "fast"], "unknown preset 'fast'"),
         (["run", "--set", "learning_rat=1"], "did you mean learning_rate"),
         (["run", "--set", "scheme.epsilon=1"], "scheme.epsilon"),
+        (["run", "--log", "tensorbord"], "did you mean 'tensorboard'"),
         (["run", "--method", "nowhere.py:X"], "there is no file nowhere.py"),
         (["run", "--seeds", "none"], "--seeds none"),
         (["run", "--data", "/nonexistent"], "/nonexistent"),
@@ -97,6 +104,9 @@ def test_a_failed_cell_is_named_counted_and_makes_the_exit_code_one(tmp_path):
         (["play", "chess"], "unknown environment 'chess'"),
         (["compare", "nowhere"], "nowhere"),
         (["run", "--resume", "--out", "nowhere"], "no run in nowhere"),
+        (["runs", "list", "nowhere"], "nowhere"),
+        (["runs", "show", "nowhere"], "nowhere"),
+        (["runs", "gc", "nowhere"], "not a run folder"),
     ],
 )
 def test_bad_input_is_one_line_exit_code_two_and_leaves_nothing(args, message, tmp_path):
@@ -116,12 +126,13 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "eval", "compare", "play", "ablate", "diagnose", "warm-start", "envs check"]
+    "command",
+    ["run", "eval", "compare", "play", "ablate", "diagnose", "warm-start", "envs check", "runs list", "runs gc"],
 )
 def test_help_fits_a_screen(command):
-    result = taspo_bench(*command.split(), "--help", COLUMNS="100")
+    result = taspo_bench(*command.split(), "--help", COLUMNS="80")
     assert result.returncode == 0
-    assert len(result.stdout.splitlines()) <= 40
+    assert len(result.stdout.splitlines()) <= 24
 
 
 def test_lists_name_what_is_installed():
