@@ -34,21 +34,20 @@ from taspo_bench.transcript import Span, TokenSequence, full, guided
 EPISODES_PER_TASK = 3
 BATCH_TOKENS = 4096
 PROBES = 96  # training tasks that success is measured on
-STEPS_PER_ROUND = 50
-STEPS_PER_LATE_ROUND = 25  # once the first tasks are won, success climbs fast
+STEPS_PER_ROUND = ((0.5, 10), (0.2, 25), (0.0, 50))  # by share of the target that is reached: success climbs fast
 TEXT = -1  # the turn number of a stretch that is no response
 COPY_LENGTHS = (8, 32, 256)  # tokens of a stretch to copy: the shortest, the longest at first, the longest in the end
 COPY_LOSS = 0.8  # nats a token, mean of ten steps, at which longer stretches come
 COPY_STEPS = 800  # at most
 AVERAGING = 0.98  # of the moving average over steps that is played and kept: single steps differ much in success
-CLEAN_WEIGHT = 0.3  # of a response without guidance: reading guidance is to be learned before solving without it
 
 
 @dataclass(frozen=True)
 class WarmStartSettings:
     """seed; target: success on training tasks, without guidance, at which to stop; minutes: the latest stop;
     noise: share of detours in reference episodes, which are played but not learned from;
-    text_weight: of a token of the observations, against 1 of a response that has guidance."""
+    text_weight, clean_weight: of a token of the observations, and of a response without guidance, against 1 of a
+    response that has guidance (reading guidance is to be learned before solving without it)."""
 
     seed: int = 0
     target: float = 0.25
@@ -56,6 +55,7 @@ class WarmStartSettings:
     learning_rate: float = 2e-3
     noise: float = 0.15
     text_weight: float = 0.1
+    clean_weight: float = 0.3
 
 
 @dataclass
@@ -155,9 +155,9 @@ def warm_start(
     averaged = tiny.tiny_policy(cast(LlamaForCausalLM, average.module), tokenizer)
     curve: list[dict[str, float]] = []
     envs: list[TextEnv] = []
-    best = (-1.0, copy.deepcopy(average.module.state_dict()))
+    best = (0.0, copy.deepcopy(average.module.state_dict()))
     while not curve or (curve[-1]["success"] < settings.target and curve[-1]["minutes"] < settings.minutes):
-        length = STEPS_PER_LATE_ROUND if best[0] >= 0.05 else STEPS_PER_ROUND
+        length = next(count for share, count in STEPS_PER_ROUND if best[0] >= share * settings.target)
         losses = []
         for number in range(length):
             losses.append(_learn(policy, optimizer, next(examples), settings, steps + number))
@@ -300,7 +300,7 @@ def _between(sequence: TokenSequence) -> list[Span]:
 def _weight(span: Span, settings: WarmStartSettings) -> float:
     if span.turn == TEXT:
         return settings.text_weight
-    return 1.0 if span.is_guided else CLEAN_WEIGHT
+    return 1.0 if span.is_guided else settings.clean_weight
 
 
 def _learn(

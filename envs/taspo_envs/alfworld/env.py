@@ -109,8 +109,8 @@ class ALFWorldEnv(TextEnv):
         "can carry one thing at a time. Objects of a kind are told apart by their numbers."
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "warm_start": {"noise": 0.25},
-        "quick": {"max_turns": 20},
+        "warm_start": {"noise": 0.25, "clean_weight": 1.0, "target": 0.35},
+        "quick": {"updates": 60, "learning_rate": 1e-4, "max_turns": 20},
         "standard": {"max_turns": 30},
     }
 

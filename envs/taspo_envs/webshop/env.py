@@ -53,7 +53,8 @@ class WebShopEnv(TextEnv):
     markers: ClassVar[tuple[str, ...]] = ("[SEP]",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         # pages are long: few turns and tasks where minutes count
-        "quick": {"tasks_per_update": 4, "max_turns": 8},
+        "warm_start": {"clean_weight": 1.0, "target": 0.15},
+        "quick": {"updates": 50, "tasks_per_update": 4, "max_turns": 8},
         "standard": {"max_turns": 10},
     }
 
