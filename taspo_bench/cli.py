@@ -107,6 +107,25 @@ def ablate(
     _execute(plan, folder, jobs, resume, overwrite)
 
 
+@app.command("plan")
+def plan_command(
+    model_size: Annotated[str, typer.Option("--model-size", help="1.7b, 3b or 7b.")],
+    preset: Preset = "paper",
+    env: Env = "alfworld",
+    method: Annotated[str, typer.Option("--method", help="Credit scheme.")] = "taspo",
+    device: Annotated[str, typer.Option("--device", help="a100, h100, h200 or l40s.")] = "h100",
+    devices: Annotated[int, typer.Option("--devices", help="How many of them.")] = 1,
+    utilisation: Annotated[float, typer.Option("--utilisation", help="Share of the peak that is reached.")] = 0.35,
+    price: Annotated[
+        float, typer.Option("--price", help="Dollars an hour and device; an assumed one if 0.", show_default=False)
+    ] = 0.0,
+) -> None:
+    """Count what a training run would take: tokens, memory, hours, cost."""
+    from taspo_bench.plan_command import plan_training
+
+    plan_training(console, model_size, preset, env, method, device, devices, utilisation, price)
+
+
 @app.command()
 def diagnose(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with guided training episodes.")],
@@ -257,6 +276,19 @@ def warm_start_command(
         build_adapter(console, env, data, model, out, seed, minutes, overrides or [])
     else:
         build(console, env, data, out, seed, target, minutes)
+
+
+@app.command("export")
+def export_model(
+    model: Annotated[str, typer.Option("--model", help="smollm2-135m, or a model's name or path.")],
+    adapter: Annotated[str, typer.Option("--adapter", help="Folder of the adapter.")],
+    out: Annotated[Path, typer.Option("--out", help="New folder, as transformers lays models out.")],
+) -> None:
+    """Merge a language model with its adapter, for other programs to load."""
+    from taspo_bench.training.model_folder import export_merged
+
+    export_merged(model, adapter, out)
+    console.print(f"wrote {out}", highlight=False)
 
 
 @envs_app.command("list")

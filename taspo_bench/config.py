@@ -21,9 +21,16 @@ WARM_START = "warm_start"
 """The method name of a cell that is evaluated as it starts, without training."""
 
 SMOLLM2 = "smollm2-135m"
-MODEL_SETTINGS = frozenset(
-    "warm_start context window response response_tokens context_tokens keep_reasoning trust_remote_code".split()
-)
+MODEL_SETTINGS = {
+    "warm_start",
+    "context",
+    "window",
+    "response",
+    "response_tokens",
+    "context_tokens",
+    "keep_reasoning",
+    "trust_remote_code",
+}
 """Settings of :class:`CellConfig` that say how a language model is asked, trained or not."""
 
 

@@ -92,9 +92,18 @@ def chat_policy(config: CellConfig, is_trained: bool = True) -> LanguageModel:
         torch.manual_seed(config.seed)
         model = add_lora(model, config.lora_rank, config.lora_targets)  # type: ignore[assignment]
     if is_trained and config.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        checkpoint_activations(model)
     limit = getattr(model.config, "max_position_embeddings", None) or config.context_tokens
     return LanguageModel(config.policy, model, fmt, context_tokens=min(config.context_tokens, limit))
+
+
+def checkpoint_activations(model: PreTrainedModel) -> None:
+    """Compute activations again on the way back instead of keeping them: less memory for a third more work."""
+    how = {"use_reentrant": False}
+    if hasattr(model, "activation_checkpointing_enable"):  # the name since transformers 5.24
+        model.activation_checkpointing_enable(activation_checkpointing_kwargs=how)
+    else:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=how)
 
 
 def _ends(model: PreTrainedModel) -> list[int]:

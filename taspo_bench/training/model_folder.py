@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from taspo_bench.config import CellConfig
+from taspo_bench.errors import InputError
 from taspo_bench.files import whole_folder, write_json
-from taspo_bench.policies.adapters import START
+from taspo_bench.policies.adapters import START, merge_adapter
 from taspo_bench.policies.chat_format import ChatFormat
 from taspo_bench.policies.language_model import LanguageModel
-from taspo_bench.policies.models import chat_policy
+from taspo_bench.policies.models import load_model
 from taspo_bench.training.checkpoint import SCHEMA, sha256_of
 
 
@@ -27,24 +27,18 @@ def save_model_folder(folder: Path, config: CellConfig, policy: LanguageModel, c
             (place / "README.md").unlink(missing_ok=True)  # a form to fill in; the card says what there is to say
             if config.warm_start:
                 shutil.copytree(config.warm_start, place / START)
-        else:
-            _save_tokenizer(policy, place)
+        elif isinstance(policy.format, ChatFormat):
+            policy.format.tokenizer.save_pretrained(str(place))
         hashes = {path.name: sha256_of(path) for path in sorted(place.glob("*.safetensors"))}
         write_json(place / "card.json", {"schema": SCHEMA, "model": config.policy, **card, "sha256": hashes})
 
 
-def export_merged(config: CellConfig, folder: Path) -> None:
+def export_merged(name: str, adapter: str, folder: Path) -> None:
     """Write a model with its adapter merged in as a plain folder of transformers, which any other program loads."""
-    policy = chat_policy(config, is_trained=False)
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    policy.model.save_pretrained(str(temporary))
-    _save_tokenizer(policy, temporary)
-    os.replace(temporary, folder)
-
-
-def _save_tokenizer(policy: LanguageModel, folder: Path) -> None:
-    fmt = policy.format
-    assert isinstance(fmt, ChatFormat)
-    fmt.tokenizer.save_pretrained(str(folder))
+    if folder.exists():
+        raise InputError(f"--out {folder}: is there already; name a new folder")
+    model, tokenizer = load_model(name)
+    merged = merge_adapter(model, Path(adapter))
+    with whole_folder(folder) as place:
+        merged.save_pretrained(str(place))
+        tokenizer.save_pretrained(str(place))

@@ -20,6 +20,7 @@ from taspo_bench.training.loop import Trainer
 pytest.importorskip("peft", reason="needs the extra taspo-bench[peft]")
 
 from taspo_bench.policies.adapters import add_lora, merge_adapter
+from taspo_bench.policies.models import checkpoint_activations
 from taspo_bench.training.model_folder import save_model_folder
 from taspo_bench.training.model_warm_start import AdapterSettings, tokenize, train_adapter
 
@@ -104,7 +105,7 @@ def test_small_micro_batches_and_checkpointing_give_the_same_gradient(way):
     for budget, checkpointing in ((16384, False), (300, False), (300, True)):
         policy = adapted(**way)
         if checkpointing:
-            policy.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            checkpoint_activations(policy.model)
         norms.append(trainer_of(policy, micro_batch_tokens=budget, kl_coef=0.0).update(0).metrics["grad_norm"])
     np.testing.assert_allclose(norms, norms[0], rtol=1e-3)
 
