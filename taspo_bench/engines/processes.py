@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from taspo_bench.api import Split
 from taspo_bench.episode import Episode
+from taspo_bench.errors import InputError
 
 T = TypeVar("T")
 
@@ -28,6 +29,18 @@ def rank() -> int:
 
 def is_first() -> bool:
     return rank() == 0
+
+
+def check_launch() -> None:
+    """Refuse to be the single process that ``accelerate launch --cpu --num_processes N`` starts, whatever N is.
+
+    It leaves an address to meet at in the environment, and no number of processes.
+    """
+    if "ACCELERATE_USE_CPU" in os.environ and "MASTER_PORT" in os.environ and "WORLD_SIZE" not in os.environ:
+        raise InputError(
+            "accelerate launch --cpu starts a single process; for N of them on processors: "
+            "ACCELERATE_USE_CPU=true accelerate launch --multi_gpu --num_processes N -m taspo_bench ..."
+        )
 
 
 def agree(values: list[T]) -> list[T]:
@@ -65,4 +78,4 @@ def _join() -> None:
 
     if not PartialState._shared_state:
         cpu = os.environ.get("ACCELERATE_USE_CPU", "false").lower() in ("1", "true", "yes")
-        PartialState(**({"cpu": True} if cpu else {"timeout": timedelta(days=1)}))
+        PartialState(cpu=cpu, timeout=timedelta(days=1))

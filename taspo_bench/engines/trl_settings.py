@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.specifiers import SpecifierSet
 
 from taspo_bench.config import CellConfig
+from taspo_bench.engines.processes import check_launch
 from taspo_bench.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -54,6 +55,17 @@ FIXED = {
 }
 """Options of TRL that the engine needs as they are, and why."""
 
+WEIGHED: dict[str, tuple[object, ...]] = {
+    "importance_sampling_level": ("token",),
+    "loss_type": ("dapo", "cispo"),
+    "mask_truncated_completions": (False,),
+    "off_policy_mask_threshold": (None,),
+    "top_entropy_quantile": (1.0,),
+    "use_adaptive_entropy": (False,),
+}
+"""Options of TRL with the values that are right where tokens weigh unequally. With any other TRL counts or compares
+by its mask of zeros and ones, in whose place the weights of METHOD.md's step 9 stand here."""
+
 
 def check_installed() -> None:
     """One line that names the fix if TRL is missing or of a version that the engine was not tested with."""
@@ -70,6 +82,7 @@ def check_installed() -> None:
 
 def check(config: CellConfig, processes: int) -> None:
     """Refuse what the TRL engine cannot do, before a run begins."""
+    check_launch()
     check_installed()
     from trl import GRPOConfig
 
@@ -81,6 +94,14 @@ def check(config: CellConfig, processes: int) -> None:
             raise InputError(f"--set trl.{key}={value}: the engine settles this: {FIXED[key]}")
         if key not in names:
             raise unknown_name("option of TRL", key, names - SETTLED.keys() - FIXED.keys())
+        if key in WEIGHED and value not in WEIGHED[key]:
+            right = " or ".join(str(value) for value in WEIGHED[key])
+            raise InputError(f"--set trl.{key}={value}: wrong where tokens weigh unequally, as here; use {right}")
+    if config.dual_clip <= 1 + config.clip:
+        raise InputError(
+            f"--set dual_clip={config.dual_clip}: with engine trl it must be above 1 + clip = {1 + config.clip:g}; "
+            "TRL's bound would cut positive credit too"
+        )
     if config.context != "full":
         raise InputError(f"--set context={config.context}: engine trl takes an episode as one sequence; "
                          "leave context at full, or use --engine own")  # fmt: skip

@@ -195,6 +195,16 @@ class AgentGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
             yield
         self.model.train(training)
 
+    def _compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+        """TRL's loss; its entropy bonus weighs tokens as the loss does, instead of every micro-batch the same."""
+        if self.cell.entropy_coef > 0:
+            weight = float((inputs["completion_mask"] * inputs["tool_mask"]).sum().clamp(min=1.0))
+            in_step = float(inputs["num_items_in_batch"].clamp(min=1.0)) / self.accelerator.num_processes
+            in_step /= self.cell.minibatches
+            self.entropy_coef = self.cell.entropy_coef * weight * self.current_gradient_accumulation_steps / in_step
+        loss: torch.Tensor = super()._compute_loss(model, inputs)
+        return loss
+
     def get_decay_parameter_names(self, model: torch.nn.Module) -> list[str]:
         """Weight decay on every parameter, as in the own loop."""
         return [name for name, _ in model.named_parameters()]
