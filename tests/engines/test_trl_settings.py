@@ -35,12 +35,12 @@ def test_an_option_that_follows_from_a_setting_of_the_cell_is_refused_with_that_
 
 
 def test_what_the_engine_settles_is_refused():
-    with pytest.raises(InputError, match="trl.temperature=2: the engine settles this"):
+    with pytest.raises(InputError, match=r"trl\.temperature=2: the engine settles this"):
         check(CellConfig(engine="trl", trl={"temperature": 2}), 1)
 
 
 def test_a_misspelt_option_is_refused_with_the_close_one():
-    with pytest.raises(InputError, match="epsilon_hihg.*epsilon_high"):
+    with pytest.raises(InputError, match=r"epsilon_hihg.*epsilon_high"):
         check(CellConfig(engine="trl", trl={"epsilon_hihg": 0.3}), 1)
 
 
@@ -75,5 +75,5 @@ def test_the_lone_process_of_a_launch_for_processors_is_refused(monkeypatch):
     monkeypatch.setenv("ACCELERATE_USE_CPU", "True")
     monkeypatch.setenv("MASTER_PORT", "29500")
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with pytest.raises(InputError, match="starts a single process; .*--multi_gpu --num_processes N"):
+    with pytest.raises(InputError, match=r"starts a single process; .*--multi_gpu --num_processes N"):
         check(CellConfig(engine="trl"), 1)
