@@ -110,7 +110,7 @@ def ablate(
 @app.command("plan")
 def plan_command(
     model_size: Annotated[str, typer.Option("--model-size", help="1.7b, 3b or 7b.")],
-    preset: Preset = "paper",
+    preset: Annotated[str, typer.Option("--preset", help="smoke, quick, standard, paper.")] = "paper",
     env: Env = "alfworld",
     method: Annotated[str, typer.Option("--method", help="Credit scheme.")] = "taspo",
     device: Annotated[str, typer.Option("--device", help="a100, h100, h200 or l40s.")] = "h100",
