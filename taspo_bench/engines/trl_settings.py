@@ -170,6 +170,7 @@ def make_config(config: CellConfig, output: Path, processes: int) -> GRPOConfig:
         "report_to": "none",
         "disable_tqdm": True,
         "dataloader_pin_memory": torch.cuda.is_available(),
+        "ddp_find_unused_parameters": False,  # every weight takes part in every pass
         "bf16": False,
         "gradient_checkpointing": config.gradient_checkpointing,
     }
