@@ -128,8 +128,8 @@ def memory(model: str) -> None:
         grown = [pool.apply(_step_memory, (model, length, responses)) for length in lengths]
     vocabulary = 49152 * 4 * (lengths[1] - lengths[0]) / 2**20
     print(
-        f"{model}: a training step with {responses} response tokens adds {grown[0]:.0f} MiB at {lengths[0]} prompt "
-        f"tokens, {grown[1]:.0f} MiB at {lengths[1]}; one copy of the logits of the further prompt tokens alone would "
+        f"{model}: a training step with {responses} response tokens adds {grown[0]:.0f} MiB at {lengths[0]} "
+        f"prompt tokens, {grown[1]:.0f} MiB at {lengths[1]}; one copy of the logits of the further prompt tokens would "
         f"be {vocabulary:.0f} MiB"
     )
 
