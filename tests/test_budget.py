@@ -129,7 +129,7 @@ def test_what_makes_no_sense_is_refused(changed, message):
 
 def test_the_table_has_the_counts_of_the_papers_alfworld_setting(capsys):
     plan_training(Console(width=100), "3b", "paper", "alfworld", "taspo", "h100", 8, 0.35, 2.0)
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     for number in ("19,200", "960,000", "491,520,000", "1,966,080,000", "2,457,600,000", "245,760,000", "3,750"):
         assert number in shown
     assert "8 x NVIDIA H100 SXM" in shown and "2.00 dollars" in shown

@@ -21,7 +21,7 @@ from taspo_bench.config import PRESETS, resolve
 BLOCKS = blocks()
 SHELL_BLOCKS = [block for block in BLOCKS if block.language in SHELL]
 RUN = [block for block in BLOCKS if not block.reason]
-QUICK = ("envs", "methods", "play", "eval", "--help")
+QUICK = ("envs", "methods", "play", "eval", "plan", "--help")
 """Commands that take seconds; the others train, or look at what was trained."""
 SHORTER = {
     "run": ["--preset", "smoke", "--seeds", "1", "--set", "updates=1", "--set", "tasks_per_update=2"],
