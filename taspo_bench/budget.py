@@ -12,6 +12,7 @@ from typing import Literal
 from taspo_bench.config import CellConfig
 
 Training = Literal["full", "lora"]
+TRAININGS: tuple[Training, ...] = ("full", "lora")
 
 GUIDANCE_TOKENS = 256
 """Longest guidance in front of a prompt, arXiv 2608.31077."""

@@ -11,6 +11,7 @@ from taspo_bench.budget import (
     DEVICES,
     MODEL_SIZES,
     SEQUENCES_AT_ONCE,
+    TRAININGS,
     Device,
     ModelSize,
     Training,
@@ -55,7 +56,7 @@ def plan_training(
     work = workload(config, benchmark.default_max_steps, preset == "paper", is_guided)
     size, chosen = MODEL_SIZES[model_size], DEVICES[device]
     console.print(_counts(work, f"{method} on {env}, preset {preset}: at most"))
-    for training in ("full", "lora"):
+    for training in TRAININGS:
         console.print(_passes(size, work, training, utilisation, chosen, devices, price or chosen.dollars_per_hour))
     console.print(_memory(size, work, config))
     console.print(
@@ -112,7 +113,7 @@ def _passes(
 
 def _memory(size: ModelSize, work: Workload, config: CellConfig) -> Table:
     rank = config.lora_rank or 16
-    both = [memory(size, work, training, rank, config.micro_batch_tokens) for training in ("full", "lora")]
+    both = [memory(size, work, training, rank, config.micro_batch_tokens) for training in TRAININGS]
     title = (
         f"Memory in GB, {size.parameters:,} parameters, micro-batches of {config.micro_batch_tokens:,} tokens, "
         f"gradient checkpointing, {SEQUENCES_AT_ONCE} sequences at once"
