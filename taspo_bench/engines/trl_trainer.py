@@ -180,20 +180,22 @@ class AgentGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     @contextmanager
     def _frozen(self) -> Iterator[None]:
         """The policy whole in every process and without dropout, for rollouts and shifts."""
-        training = self.model.training
+        model: Any = self.model
+        args: Any = self.args
+        training = model.training
         with ExitStack() as stack:
             stack.enter_context(
                 unwrap_model_for_generation(
                     self.model_wrapped,
                     self.accelerator,
-                    gather_deepspeed3_params=self.args.ds3_gather_for_generation,
-                    gradient_checkpointing_kwargs=self.args.gradient_checkpointing_kwargs,
+                    gather_deepspeed3_params=args.ds3_gather_for_generation,
+                    gradient_checkpointing_kwargs=args.gradient_checkpointing_kwargs,
                 )
             )
             stack.enter_context(self._dist.summon_full_params(self.model_wrapped, writeback=False))
-            self.model.eval()
+            model.eval()
             yield
-        self.model.train(training)
+        model.train(training)
 
     def _compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
         """TRL's loss; its entropy bonus weighs tokens as the loss does, instead of every micro-batch the same."""
@@ -255,4 +257,5 @@ class _SkipEmptyUpdates(TrainerCallback):
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if not self.trainer.has_signal:
-            self.trainer.model.zero_grad(set_to_none=True)
+            model: Any = self.trainer.model
+            model.zero_grad(set_to_none=True)

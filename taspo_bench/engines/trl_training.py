@@ -32,7 +32,7 @@ class RecordingTrainer(AgentGRPOTrainer):
         super()._save_checkpoint(model, trial)
         states = processes.gathered([self.analyzer.state() if self.analyzer is not None else {}])
         if processes.is_first():
-            place = Path(self.args.output_dir, f"checkpoint-{self.state.global_step}")
+            place = Path(str(self.args.output_dir), f"checkpoint-{self.state.global_step}")
             analyzer = {key: value for state in states for key, value in state.items()}
             state = {"update": self.updates_done, "env_steps": self.env_steps, "analyzer": analyzer}
             write_json(place / STATE, state)
@@ -75,7 +75,7 @@ def train(
     warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated", category=FutureWarning)
     trainer = RecordingTrainer(config, policy, scheme, analyzer, make_env, task_ids, args, report)
     last = _newest_whole(checkpoints)
-    state = {"update": 0, "env_steps": 0, "analyzer": {}}
+    state: dict[str, Any] = {"update": 0, "env_steps": 0, "analyzer": {}}
     if last is not None:
         state = json.loads((last / STATE).read_text(encoding="utf-8"))
     if analyzer is not None:
