@@ -1,4 +1,4 @@
-"""Language models, measured: rollouts beside ``generate()``, agreement of log-probabilities, memory, and overhead.
+"""Language models in processor time: rollouts beside ``generate()``, log-probabilities, memory, and overhead.
 
 Run as ``python benchmarks/bench_language_model.py [--episodes 4] [--turns 4] [--model smollm2-135m]``; the figures of
 the documentation are of ``--episodes 16 --turns 10``. Without the model's package, that part is left out.
@@ -60,13 +60,13 @@ def beside_generate(policy: LanguageModel, count: int, turns: int) -> list[Episo
     tasks = make_env().splits()["train"].task_ids[:count]
     starts = [Start(task, "train", 0, (0, place)) for place, task in enumerate(tasks)]
     rollout(make_env, policy, starts[:1])  # warm up
-    begun = time.perf_counter()
+    begun = time.process_time()
     episodes = rollout(make_env, policy, starts)
-    ours = time.perf_counter() - begun
-    begun = time.perf_counter()
+    ours = time.process_time() - begun
+    begun = time.process_time()
     for turn in range(turns):
         _generate(policy, [episode for episode in episodes if len(episode.turns) > turn], turn)
-    theirs = time.perf_counter() - begun
+    theirs = time.process_time() - begun
     sampled = sum(turn.sampled for episode in episodes for turn in episode.turns)
     print(
         f"{policy.name}: {count} episodes, {turns} turns, {sampled} sampled tokens: {ours:.1f} s; generate() a turn "
@@ -129,7 +129,7 @@ def memory(model: str) -> None:
     vocabulary = 49152 * 4 * (lengths[1] - lengths[0]) / 2**20
     print(
         f"{model}: a training step with {responses} response tokens adds {grown[0]:.0f} MiB at {lengths[0]} "
-        f"prompt tokens, {grown[1]:.0f} MiB at {lengths[1]}; one copy of the logits of the further prompt tokens would "
+        f"prompt tokens, {grown[1]:.0f} MiB at {lengths[1]}; one copy of the logits of the further tokens would "
         f"be {vocabulary:.0f} MiB"
     )
 
@@ -176,9 +176,9 @@ def overhead_of_tiny() -> None:
     }
     for name, job in work.items():
         with _model_time(policy) as spent:
-            begun = time.perf_counter()
+            begun = time.process_time()
             job()
-            whole = time.perf_counter() - begun
+            whole = time.process_time() - begun
         print(f"tiny: {name} {whole:.2f} s, of which passes of the model {spent[0]:.2f} s: {spent[0] / whole:.0%}")
 
 
@@ -188,10 +188,10 @@ def _model_time(policy: LanguageModel) -> Iterator[list[float]]:
     spent, begun = [0.0], [0.0]
 
     def before(*_: object) -> None:
-        begun[0] = time.perf_counter()
+        begun[0] = time.process_time()
 
     def after(*_: object) -> None:
-        spent[0] += time.perf_counter() - begun[0]
+        spent[0] += time.process_time() - begun[0]
 
     hooks = [hook for part in (policy.decoder, policy.head)
              for hook in (part.register_forward_pre_hook(before), part.register_forward_hook(after))]  # fmt: skip

@@ -160,8 +160,25 @@ def test_a_reference_episode_has_the_prompts_that_the_policy_would_have_met(way)
         assert expected == prompts
 
 
+class Enough(Exception):
+    """Ends a warm start from within."""
+
+
 def test_a_warm_start_learns_the_reference_actions():
     policy = adapted(max_response_tokens=12)
-    config = CellConfig(env="corridor", learning_rate=0.02, seed=3)
-    curve = train_adapter(partial(Corridor, max_steps=6), policy, config, AdapterSettings(minutes=0.08, noise=0.2))
-    assert curve[-1]["loss"] < 0.7 * curve[0]["loss"]
+    config = CellConfig(env="corridor", learning_rate=0.03, seed=3)
+    losses = []
+
+    def report(entry):
+        losses.append(entry["loss"])
+        if entry["steps"] >= 40:
+            raise Enough
+
+    with pytest.raises(Enough):
+        train_adapter(partial(Corridor, max_steps=6), policy, config, AdapterSettings(minutes=60, noise=0.2), report)
+    assert losses[-1] < 0.6 * losses[0]
+
+
+def test_a_warm_start_ends_when_its_time_is_over():
+    curve = train_adapter(make_env, adapted(), CellConfig(env="corridor"), AdapterSettings(minutes=1e-6))
+    assert [entry["steps"] for entry in curve] == [1.0]
