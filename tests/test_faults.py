@@ -159,7 +159,11 @@ def test_ctrl_c_or_a_lost_terminal_leaves_no_worker_and_the_run_goes_on_from_the
     """SIGHUP goes to the parent alone, which is the harder case: nobody tells the workers."""
     folder = tmp_path / "run"
     process = subprocess.Popen(
-        command("run", *SMALL, "--out", folder), stdout=subprocess.PIPE, text=True, start_new_session=True
+        command("run", *SMALL, "--out", folder),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(stop, signal.SIG_DFL),  # a shell's background jobs ignore Ctrl-C
     )
     began(process, "done: warm_start")
     (os.killpg if stop == signal.SIGINT else os.kill)(process.pid, stop)

@@ -6,9 +6,11 @@ import fcntl
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from run_builder import build_run
 from typer.testing import CliRunner
 
+from taspo_bench import runs_command
 from taspo_bench.errors import InputError
 from taspo_bench.run_folders import collect, find_runs, read_status
 from taspo_bench.runs_command import runs_app
@@ -73,8 +75,9 @@ def test_a_cell_that_was_never_begun_is_left_the_warm_start_too(run):
     assert status.shape == "2 x 1 x 2"
 
 
-def test_list_and_show_name_runs_states_and_reasons(run):
-    assert "runs/first" in said("list", run.parent).replace("\n", "")
+def test_list_and_show_name_runs_states_and_reasons(run, monkeypatch):
+    monkeypatch.setattr(runs_command, "console", Console(width=300))
+    assert "runs/first" in said("list", run.parent)
     shown = said("show", run)
     assert "loss is <not> finite" in shown and "2/2" in shown
     assert "5 finished, 1 failed" in shown.replace("1 failed, 5 finished", "5 finished, 1 failed")

@@ -185,7 +185,7 @@ def attack(random: Random, bases: list[Members], folder: Path) -> None:
             break
         try:
             members = random.choice(CHANGES)(random, members)
-        except ValueError:  # a change before made it something else than JSON
+        except (ValueError, KeyError, TypeError, AttributeError):  # changes before left no records to change
             break
     packed(archive, members)
     layer = random.randrange(6)
