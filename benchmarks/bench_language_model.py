@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,12 +139,19 @@ def _step_memory(model: str, length: int, responses: int) -> float:
     settings: dict[str, Any] = {"lora_targets": "q_proj,v_proj", "gradient_checkpointing": True}
     policy = chat_policy(CellConfig(env="alfworld", policy=model, **settings))
     policy.model.train()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # the peak so far was that of loading
+    before = _peak()
     sequence = TokenSequence()
     sequence.extend(np.random.default_rng(0).integers(0, 40000, length + responses).tolist())
     spans = [Span(0, length, length + responses)]
     (-score(policy, [sequence], [spans]).logprobs.sum()).backward()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return _peak() - before
+
+
+def _peak() -> float:
+    """Most memory that the process has held, in MiB (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 class _EveryTurnAdvised:
