@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -153,5 +154,6 @@ def _learn(policy: LanguageModel, examples: Sequence[Example], budget: int) -> f
 def _has_fast_bfloat16(device: torch.device) -> bool:
     """Whether half precision, good enough for gradients of maximum likelihood, is also faster."""
     if device.type == "cpu":
-        return bool(getattr(torch.cpu, "get_capabilities", dict)().get("avx512_bf16"))
+        capabilities: Any = getattr(torch.cpu, "get_capabilities", dict)  # since torch 2.8
+        return bool(capabilities().get("avx512_bf16"))
     return device.type == "cuda" and torch.cuda.is_bf16_supported()
