@@ -26,8 +26,8 @@ from taspo_bench.training.scoring import micro_batches, score
 from taspo_bench.training.warm_start import WarmStartSettings, reference_groups
 from taspo_bench.transcript import TokenSequence, guided_sequences, sequences
 
-EPISODES_PER_STEP = 8
-REPORT_EVERY = 10  # steps
+EPISODES_PER_STEP = 4
+REPORT_EVERY = 5  # steps
 GUIDED_SHARE = 0.3
 Example = tuple[Episode, Guidance | None]
 
