@@ -123,15 +123,13 @@ def agreement(policy: LanguageModel, episodes: list[Episode]) -> None:
 
 def memory(model: str) -> None:
     """Peak memory of a training step at two prompt lengths, each in a process of its own."""
-    lengths, responses = (512, 2048), 64
+    steps = [(512, 64), (2048, 64), (512, 1600)]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        grown = [pool.apply(_step_memory, (model, length, responses)) for length in lengths]
-    vocabulary = 49152 * 4 * (lengths[1] - lengths[0]) / 2**20
-    print(
-        f"{model}: a training step with {responses} response tokens adds {grown[0]:.0f} MiB at {lengths[0]} "
-        f"prompt tokens, {grown[1]:.0f} MiB at {lengths[1]}; one copy of the logits of the further tokens would "
-        f"be {vocabulary:.0f} MiB"
+        grown = [pool.apply(_step_memory, (model, prompt, response)) for prompt, response in steps]
+    shown = ", ".join(
+        f"{grew:.0f} MiB for {prompt} + {response}" for grew, (prompt, response) in zip(grown, steps, strict=True)
     )
+    print(f"{model}: memory of a training step by prompt + response tokens: {shown}")
 
 
 def _step_memory(model: str, length: int, responses: int) -> float:

@@ -23,6 +23,8 @@ from taspo_bench.policies.formats import Format
 from taspo_bench.policies.policy import Response
 from taspo_bench.policies.window import NO_ACTION, window_prompt
 
+FLOAT_COPY_COST = 20
+"""Multiply-adds that take as long as copying one number, on the processors that were measured."""
 _BUCKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
@@ -56,6 +58,11 @@ class SlotCache(Cache):
                 new = old.new_zeros(old.shape[0], old.shape[1], self.capacity, old.shape[3])
                 new[:, :, : old.shape[2]] = old
                 store[layer] = new
+
+    @property
+    def floats_per_token(self) -> int:
+        """Numbers that one token of one context takes."""
+        return sum(part.shape[1] * part.shape[3] for part in (*self._keys, *self._values))
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
@@ -102,6 +109,7 @@ class LanguageModel:
         self.context_tokens = context_tokens
         self.decoder = model.get_decoder()
         self.head = model.get_output_embeddings()
+        self.parameters = sum(weight.numel() for weight in self.decoder.layers.parameters())
         names = inspect.signature(type(self.decoder).forward).parameters
         self._cache_name = "cache" if "cache" in names else "past_key_values"
         kinds = set(getattr(self.decoder.config, "layer_types", None) or ())
@@ -226,7 +234,7 @@ class _Conversation:
         device = self.policy.device
         steps = ids.shape[1]
         self.cache.reserve(int(self.lengths[rows].max()) + steps)
-        whole = 2 * len(rows) > self.cache.slots  # copying half the cache costs more than idle rows
+        whole = self._idling_is_cheaper(len(rows), steps)
         lines = list(range(self.cache.slots)) if whole else rows
         positions = np.minimum(self.lengths[lines][:, None] + np.arange(steps), self.cache.capacity - 1)
         if whole:
@@ -240,6 +248,12 @@ class _Conversation:
         mask = torch.arange(self.cache.width, device=device)[None, None, None, :] <= where[:, None, :, None]
         hidden = self.policy.hidden(torch.from_numpy(ids).to(device), where, mask, self.cache)
         return hidden[rows] if whole else hidden
+
+    def _idling_is_cheaper(self, rows: int, steps: int) -> bool:
+        """Whether computing all slots, some for nothing, costs less than copying the cached contexts of some."""
+        slots = self.cache.slots
+        copied = rows * int(self.lengths.max()) * self.cache.floats_per_token
+        return (slots - rows) * steps * self.policy.parameters <= FLOAT_COPY_COST * copied
 
     def _sample_responses(
         self, rows: list[int], logits: dict[int, torch.Tensor]
