@@ -313,7 +313,6 @@ def execute_together(
 
 
 def _begin_worker(parent: int, news: SimpleQueue[News]) -> None:
-    import torch
     from tqdm import tqdm
 
     global _news
@@ -321,7 +320,6 @@ def _begin_worker(parent: int, news: SimpleQueue[News]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     tqdm.set_lock(threading.RLock())  # its own is a semaphore that outlives a worker which is stopped
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    torch.set_num_threads(1)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 

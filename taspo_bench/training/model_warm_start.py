@@ -1,6 +1,6 @@
 """The warm start of a language model: supervised learning of an adapter on reference episodes.
 
-What is learned is how the benchmark is spoken to, and how it is searched: responses only, never what is read. Half of
+What is learned is how the benchmark is spoken to, and how it is searched: responses only, never what is read. Some of
 the episodes come with guidance, so that the policy knows what it is.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,17 +30,16 @@ from taspo_bench.transcript import TokenSequence, guided_sequences, sequences
 EPISODES_PER_STEP = 4
 REPORT_EVERY = 5  # steps
 GUIDED_SHARE = 0.3
+LEARNING_RATE = 1e-3  # at its highest, where the configuration says nothing else
 Example = tuple[Episode, Guidance | None]
 
 
 @dataclass(frozen=True)
 class AdapterSettings:
-    """minutes: how long to train; noise: share of detours in reference episodes, played but not learned from;
-    learning_rate: at its highest, where the configuration says nothing else."""
+    """minutes: how long to train; noise: share of detours in reference episodes, played but not learned from."""
 
     minutes: float
     noise: float = 0.15
-    learning_rate: float = 1e-3
 
 
 def train_adapter(
@@ -92,20 +92,20 @@ def _examples(
     analyzer = ReplayAnalyzer(
         env, config.guidance_scope, config.guidance_reveal, count_tokens=lambda text: len(fmt.guide(text))
     )
-    for number in range(1_000_000):
+    for lap in count():
         found = False
-        for task in [train[int(place)] for place in generator.permutation(len(train))]:
-            reference = WarmStartSettings(seed=config.seed + number, noise=settings.noise)
-            for group in reference_groups(env, [task], reference):
-                if not group.episodes:
-                    continue
-                member = int(generator.integers(len(group.episodes)))
-                episode, guidance = group.episodes[member], None
-                if generator.random() < GUIDED_SHARE and len(group.episodes) > 1:
-                    guidance = analyzer.guide(group)[member] or None
-                tokenize(env, episode, fmt)
-                found = True
-                yield episode, guidance
+        reference = WarmStartSettings(seed=config.seed + lap, noise=settings.noise)
+        for place in generator.permutation(len(train)):
+            [group] = reference_groups(env, [train[int(place)]], reference)
+            if not group.episodes:
+                continue
+            member = int(generator.integers(len(group.episodes)))
+            episode, guidance = group.episodes[member], None
+            if generator.random() < GUIDED_SHARE and len(group.episodes) > 1:
+                guidance = analyzer.guide(group)[member] or None
+            tokenize(env, episode, fmt)
+            found = True
+            yield episode, guidance
         if not found:
             raise RunError(f"{env.name}: the reference solution wins no training task; nothing to learn from")
 

@@ -16,7 +16,7 @@ from taspo_bench.errors import InputError
 from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.training.checkpoint import save_tiny
 from taspo_bench.training.model_folder import save_model_folder
-from taspo_bench.training.model_warm_start import AdapterSettings, train_adapter
+from taspo_bench.training.model_warm_start import LEARNING_RATE, AdapterSettings, train_adapter
 from taspo_bench.training.starting_policy import load_policy
 from taspo_bench.training.warm_start import WarmStartSettings, reading, warm_start
 
@@ -77,7 +77,7 @@ def build_adapter(
         raise InputError("--out: name the folder for the adapter of a language model")
     own = registry.env_class(env).presets.get("warm_start", {})
     settings = AdapterSettings(minutes, noise=float(own.get("noise", AdapterSettings.noise)))
-    rate = {"learning_rate": settings.learning_rate}
+    rate = {"learning_rate": LEARNING_RATE}
     config = resolve(
         "paper", {}, {**rate, **parse_overrides(overrides), "policy": model}, env=env, data=data, seed=seed
     )

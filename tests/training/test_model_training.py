@@ -176,7 +176,7 @@ def test_a_warm_start_learns_the_reference_actions():
 
     with pytest.raises(Enough):
         train_adapter(partial(Corridor, max_steps=6), policy, config, AdapterSettings(minutes=60, noise=0.2), report)
-    assert losses[-1] < 0.9 * losses[0]
+    assert losses[-1] < 0.85 * losses[0]
 
 
 def test_a_warm_start_ends_when_its_time_is_over():
