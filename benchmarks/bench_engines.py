@@ -92,10 +92,7 @@ def main() -> None:
     ratio = laps["own"].tokens / laps["own"].seconds / (laps["trl"].tokens / laps["trl"].seconds)
     print(f"engines: the own loop is {ratio:.2f} times as fast as engine trl; expected: {EXPECTED} or more")
     if ratio < EXPECTED:
-        print(
-            "engines: less than expected, since both play episodes with the same code, and these take most of an "
-            "update of a tiny policy; what differs is the optimizer step (see the clock of `update` above)"
-        )
+        print("engines: less than expected; the clocks above say in which phase")
 
 
 if __name__ == "__main__":

@@ -63,12 +63,12 @@ def task_rows(config: CellConfig, task_ids: Sequence[str]) -> Dataset:
     )
 
 
-def verified_return(verified_return: list[float], **_: object) -> list[float]:
+def verified_return(verified_return: list[float], **_: object) -> list[float | None]:
     """TRL's reward function: the score that the benchmark verified."""
-    return verified_return
+    return list(verified_return)
 
 
-class AgentGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
+class AgentGRPOTrainer(GRPOTrainer):
     """GRPOTrainer over whole episodes, credited by a :class:`~taspo_bench.credit.CreditScheme`.
 
     Args:

@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
     }
     name = f"rank-{processes.rank()}"
     (folder / f"{name}.json").write_text(json.dumps(saw))
-    save_file({key: value.contiguous() for key, value in policy.model.state_dict().items()}, folder / f"{name}.st")
+    save_file({key: value.clone() for key, value in policy.model.state_dict().items()}, folder / f"{name}.st")
 
 
 main(Path(sys.argv[1]))
