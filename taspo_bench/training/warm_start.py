@@ -46,12 +46,16 @@ AVERAGING = 0.98  # of the moving average over steps that is played and kept: si
 class WarmStartSettings:
     """seed; target: success on training tasks, without guidance, at which to stop; minutes: the latest stop;
     noise: share of detours in reference episodes, which are played but not learned from;
+    max_turns: step limit of the episodes that success is measured on, the benchmark's own if unset;
+    threads: processor threads (another number changes the weights slightly);
     text_weight, clean_weight: of a token of the observations, and of a response without guidance, against 1 of a
     response that has guidance (reading guidance is to be learned before solving without it)."""
 
     seed: int = 0
     target: float = 0.25
     minutes: float = 14.0
+    max_turns: int | None = None
+    threads: int = 2
     learning_rate: float = 2e-3
     noise: float = 0.15
     text_weight: float = 0.1
@@ -133,6 +137,7 @@ def warm_start(
     Raises:
         RunError: if the training split has no task that the reference solution wins.
     """
+    torch.set_num_threads(settings.threads)
     env = make_env()
     task_ids = list(env.splits()["train"].task_ids)
     groups = [group for group in reference_groups(env, task_ids, settings) if group.episodes]
@@ -154,7 +159,9 @@ def warm_start(
     average = AveragedModel(policy.model, multi_avg_fn=get_ema_multi_avg_fn(AVERAGING))
     averaged = tiny.tiny_policy(cast(LlamaForCausalLM, average.module), tokenizer)
     curve: list[dict[str, float]] = []
-    envs: list[TextEnv] = []
+    envs = [make_env() for _ in probes]
+    for probed in envs:
+        probed.max_steps = settings.max_turns or probed.max_steps
     best = (0.0, copy.deepcopy(average.module.state_dict()))
     while not curve or (curve[-1]["success"] < settings.target and curve[-1]["minutes"] < settings.minutes):
         length = next(count for share, count in STEPS_PER_ROUND if best[0] >= share * settings.target)
@@ -164,7 +171,7 @@ def warm_start(
             average.update_parameters(policy.model)
         steps += length
         starts = [Start(task, "train", 0, (settings.seed, steps, place)) for place, task in enumerate(probes)]
-        played = rollout(make_env, averaged, starts, envs=envs)
+        played = rollout(make_env, averaged, starts, batch=len(starts), envs=envs)
         success = float(np.mean([episode.won for episode in played]))
         entry = {
             "steps": float(steps),

@@ -6,9 +6,9 @@ import json
 import sys
 from pathlib import Path
 
-from graded_world import CONFIG, TASKS, GradedCorridor, make_graded
 from safetensors.torch import save_file
 
+from graded_world import CONFIG, TASKS, GradedCorridor, make_graded
 from taspo_bench.config import CellConfig
 from taspo_bench.engines import processes
 from taspo_bench.engines.trl_settings import check, make_config
