@@ -45,6 +45,7 @@ Model = Annotated[str, typer.Option("--model", help="smollm2-135m, a name or pat
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="key=value of the configuration; repeatable.")]
 Jobs = Annotated[int, typer.Option("--jobs", help="Cells at once; one a core if unset.", show_default=False)]
 Preset = Annotated[str, typer.Option("--preset", help="smoke, quick (default), standard, paper.", show_default=False)]
+Cluster = Annotated[str, typer.Option("--cluster", help="ray or ray:ADDRESS; this machine's cores if unset.")]
 Paper = Annotated[bool, typer.Option("--paper", help="Add the paper's figures for reference.")]
 
 
@@ -61,6 +62,7 @@ def run(
     engine: Annotated[str, typer.Option("--engine", help="own, or trl (with --set trl.X).")] = "",
     log: Annotated[list[str] | None, typer.Option("--log", help="tensorboard, wandb, trackio; repeatable.")] = None,
     jobs: Jobs = 0,
+    cluster: Cluster = "",
     paper: Paper = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was broken off.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run that is there.")] = False,
@@ -81,7 +83,7 @@ def run(
     if plan is None:
         chosen = parse_overrides(settings)
         plan = Plan.make(method or ["taspo"], env or ["all"], parse_seeds(seeds), preset, data, chosen)
-    _execute(plan, folder, jobs, resume, overwrite, paper)
+    _execute(plan, folder, jobs, cluster, resume, overwrite, paper)
 
 
 @app.command()
@@ -94,6 +96,7 @@ def ablate(
     out: Annotated[Path | None, typer.Option("--out", help="Output folder; made from the names if unset.")] = None,
     overrides: Overrides = None,
     jobs: Jobs = 0,
+    cluster: Cluster = "",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was broken off.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run that is there.")] = False,
 ) -> None:
@@ -104,7 +107,7 @@ def ablate(
     chosen = parse_overrides(overrides or [])
     plan = Plan.make([], env or ["all"], parse_seeds(seeds), preset, data, chosen, table)
     folder = out or Path("runs", "-".join(["ablate", table, *(env or ["all"]), preset]))
-    _execute(plan, folder, jobs, resume, overwrite)
+    _execute(plan, folder, jobs, cluster, resume, overwrite)
 
 
 @app.command("plan")
@@ -139,16 +142,20 @@ def diagnose(
     diagnose_run(console, run_folder, method, scheme or [], monte_carlo)
 
 
-def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool, paper: bool = False) -> None:
+def _execute(
+    plan: Plan, folder: Path, jobs: int, cluster: str, resume: bool, overwrite: bool, paper: bool = False
+) -> None:
     from taspo_bench import run as runs
     from taspo_bench.engines import processes
+    from taspo_bench.execution import execute, execute_together
     from taspo_bench.files import write_json
     from taspo_bench.progress import RunProgress
 
     cells = plan.cells()
     plan.check()
+    _check_cluster(cluster)
     if not processes.is_first():
-        runs.execute_together([], folder)
+        execute_together([], folder)
         return
     runs.prepare_folder(folder, resume, overwrite)
     with runs.locked(folder):
@@ -164,7 +171,7 @@ def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool,
         write_json(folder / "config.json", {**plan.as_json(), **environment})
         try:
             with RunProgress(console, cells) as progress:
-                failures = runs.execute(cells, folder, jobs or os.cpu_count() or 1, progress.notify)
+                failures = execute(cells, folder, jobs, progress.notify, cluster)
             for cell, reason in failures:
                 console.print(f"[red]failed[/red] {cell.label}: {escape(reason)}", soft_wrap=True, highlight=False)
             _summarize(folder, paper)
@@ -175,6 +182,13 @@ def _execute(plan: Plan, folder: Path, jobs: int, resume: bool, overwrite: bool,
             raise typer.Exit(130) from None
     if failures:
         raise typer.Exit(1)
+
+
+def _check_cluster(cluster: str) -> None:
+    if cluster:
+        from taspo_bench.engines import ray_cluster
+
+        ray_cluster.check(cluster)
 
 
 def _summarize(folder: Path, paper: bool) -> None:
@@ -188,12 +202,12 @@ def _summarize(folder: Path, paper: bool) -> None:
 
 
 def parse_seeds(text: str) -> list[int] | None:
-    """``3`` means seeds 0, 1, 2; ``0,4,7`` means these."""
+    """``3`` means seeds 0, 1, 2; ``0,4,7`` means these, and ``3,`` seed 3 alone."""
     if not text:
         return None
-    parts = [part.strip() for part in text.split(",")]
+    parts = [part.strip() for part in text.strip().removesuffix(",").split(",")]
     if not all(part.isdigit() for part in parts):
-        raise InputError(f"--seeds {text}: give a number of seeds (3) or a list (0,4,7)")
+        raise InputError(f"--seeds {text}: give a number of seeds (3) or a list (0,4,7 or 3,)")
     numbers = [int(part) for part in parts]
     if len(numbers) == 1 and "," not in text:
         if numbers[0] < 1:
@@ -220,6 +234,7 @@ def evaluate_command(
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="key=value of the model's; repeatable.")
     ] = None,
+    cluster: Cluster = "",
 ) -> None:
     """Play every task of a split once with any policy."""
     from taspo_bench.config import parse_overrides
@@ -228,7 +243,8 @@ def evaluate_command(
     settings = parse_overrides(overrides or [])
     if adapter:
         settings["warm_start"] = adapter
-    evaluate_policy(console, env, policy, split or [], data, tasks or None, seed, temperature, out, settings)
+    _check_cluster(cluster)
+    evaluate_policy(console, env, policy, split or [], data, tasks or None, seed, temperature, out, settings, cluster)
 
 
 @app.command()

@@ -80,6 +80,8 @@ class CellConfig(BaseModel):
     gradient_checkpointing: bool = Field(False, description="less memory for a third more work")
     micro_batch_tokens: int = Field(16384, ge=1, description="padded tokens in one pass of scoring and of the update")
     threads: int = Field(1, ge=1, description="processor threads of the cell; other numbers change results slightly")
+    cell_gpus: float = Field(0.0, ge=0, description="graphics processors that a cell gets from --cluster ray")
+    cell_memory: float = Field(0.0, ge=0, description="gigabytes of memory that a cell gets from --cluster ray")
     learning_rate: float = Field(1e-6, gt=0)
     warmup_updates: int = Field(0, ge=0)
     weight_decay: float = Field(0.01, ge=0)

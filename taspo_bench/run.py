@@ -1,51 +1,32 @@
-"""A run: its cells side by side in processes, one output folder, resumable.
-
-Every cell computes with one thread, so its numbers do not depend on how many run beside it.
-"""
+"""A run: what it was asked to do, its cells, and its one output folder."""
 
 from __future__ import annotations
 
 import fcntl
 import json
-import multiprocessing
-import os
 import platform
 import shutil
-import signal
 import subprocess
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from taspo_bench import registry
 from taspo_bench.ablations import TABLES, Variant
 from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, resolve
 from taspo_bench.credit import make_scheme
 from taspo_bench.engines import processes
-from taspo_bench.errors import InputError, RunError, TaspoBenchError, is_disk_error, unknown_name
+from taspo_bench.errors import InputError, unknown_name
 from taspo_bench.evaluation.evaluate import evaluation_splits
 from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.taspo.analyzers.settings import check_analyzer
 from taspo_bench.training.loggers import check_loggers
 
-if TYPE_CHECKING:
-    from multiprocessing.queues import SimpleQueue
-
 SCHEMA = 1
 LOCK = ".lock"
-
-News = tuple[str, str, int, int]
-"""A cell's label, its phase, how much of that is done, and how much there is."""
-
-_news: SimpleQueue[News]
-"""In a worker: where its news go."""
 
 
 @dataclass(frozen=True)
@@ -232,143 +213,6 @@ def locked(folder: Path) -> Iterator[None]:
                 f"--out {folder}: another process is working in this folder; wait or name another"
             ) from error
         yield
-
-
-def execute(
-    cells: Sequence[Cell], folder: Path, jobs: int, notify: Callable[[Cell, str, int, int], None]
-) -> list[tuple[Cell, str]]:
-    """Run all cells that have no result yet; gives those that failed with the reason.
-
-    ``notify`` hears of phases, and of the ends as phase ``done`` or ``failed``.
-    """
-    waiting = []
-    for cell in cells:
-        if (folder / cell.place / "eval.json").is_file():
-            notify(cell, "done", 1, 1)
-        else:
-            waiting.append(cell)
-    failures: list[tuple[Cell, str]] = []
-    if processes.count() > 1:
-        execute_together(waiting, folder, notify)
-        return failures
-    if not waiting:
-        return failures
-    context = multiprocessing.get_context("spawn")
-    news: SimpleQueue[News] = context.SimpleQueue()
-    by_label = {cell.label: cell for cell in waiting}
-    pool = ProcessPoolExecutor(
-        min(jobs, len(waiting)), mp_context=context, initializer=_begin_worker, initargs=(os.getpid(), news)
-    )
-    try:
-        running: dict[Future[str], Cell] = {
-            pool.submit(_work, cell.config.model_dump(), str(folder / cell.place), cell.label): cell
-            for cell in waiting
-        }
-        while running:
-            ended, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
-            while not news.empty():
-                label, phase, done, total = news.get()
-                notify(by_label[label], phase, done, total)
-            for future in ended:
-                cell = running.pop(future)
-                error = future.exception()
-                if is_disk_error(error):
-                    raise RunError(
-                        f"{folder}: {cell.label} could not be written ({error}); what was finished is safe: make "
-                        f"room, then go on with `taspo-bench run --resume --out {folder}`"
-                    ) from error
-                reason = f"{type(error).__name__}: {error}" if error else future.result()
-                notify(cell, "failed" if reason else "done", 1, 1)
-                if reason:
-                    failures.append((cell, reason))
-    except BaseException:
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    return failures
-
-
-def execute_together(
-    cells: Sequence[Cell],
-    folder: Path,
-    notify: Callable[[Cell, str, int, int], None] = lambda cell, phase, done, total: None,
-) -> None:
-    """Run cells one after the other with all the processes that ``accelerate launch`` started at each.
-
-    The first process says which cells; the others call this with none. A process that fails ends the run.
-    """
-    from taspo_bench.files import write_json
-    from taspo_bench.training.cell import describe_failure, run_cell
-
-    for cell in processes.agree(list(cells)):
-        try:
-            run_cell(cell.config, folder / cell.place, partial(notify, cell))
-        except Exception as error:
-            if processes.is_first():
-                write_json(folder / cell.place / "failed.json", describe_failure(error))
-            raise
-        notify(cell, "done", 1, 1)
-
-
-def _begin_worker(parent: int, news: SimpleQueue[News]) -> None:
-    from tqdm import tqdm
-
-    global _news
-    _news = news
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    tqdm.set_lock(threading.RLock())  # its own is a semaphore that outlives a worker which is stopped
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-
-
-def _end_with(parent: int) -> None:
-    """End this worker when its parent is gone, however that was killed: it must not write beside a resumed run."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-
-
-def _work(config: dict[str, Any], folder: str, label: str) -> str:
-    """Run one cell in a worker; "" or why it failed. An error of the disk is raised: the others would meet it too."""
-    from taspo_bench.files import write_json
-    from taspo_bench.training.cell import describe_failure, run_cell
-
-    last = [0.0]
-
-    def notify(phase: str, done: int, total: int) -> None:
-        if done == total or time.monotonic() - last[0] > 0.5:
-            last[0] = time.monotonic()
-            _news.put((label, phase, done, total))
-
-    try:
-        with _alone(Path(folder)):
-            run_cell(CellConfig(**config), Path(folder), notify)
-    except Exception as error:
-        if is_disk_error(error):
-            raise
-        failure = describe_failure(error)
-        with suppress(OSError):
-            write_json(Path(folder) / "failed.json", failure)
-        if not isinstance(error, TaspoBenchError):
-            import traceback
-
-            traceback.print_exc()
-        return str(failure["error"])
-    return ""
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no worker of a run that was killed just now is in the cell any more."""
-    folder.mkdir(parents=True, exist_ok=True)
-    place = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(place, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(place)
 
 
 def stored_plan(folder: Path) -> Plan | None:

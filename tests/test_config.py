@@ -48,6 +48,7 @@ def test_values_are_json_or_else_text():
 def test_seeds_by_number_or_by_name():
     assert parse_seeds("3") == [0, 1, 2]
     assert parse_seeds("0,4,7") == [0, 4, 7]
-    for bad in ("0", "x", "1,1", "-1"):
+    assert parse_seeds("7,") == [7]
+    for bad in ("0", "x", "1,1", "-1", ",", "1,,2"):
         with pytest.raises(InputError):
             parse_seeds(bad)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from taspo_bench import registry
+from taspo_bench.api import Split
 from taspo_bench.config import MODEL_SETTINGS, SMOLLM2, CellConfig, names_model, resolve
 from taspo_bench.endpoint import PREFIX
 from taspo_bench.episode import Episode, write_episodes
@@ -27,6 +28,9 @@ from taspo_bench.policies.scripted import ExpertPolicy, RandomPolicy
 
 if TYPE_CHECKING:
     from taspo_bench.policies.language_model import LanguageModel
+
+BATCH = 64
+"""Episodes that a policy plays side by side."""
 
 
 def policy_by_name(
@@ -83,8 +87,13 @@ def evaluate_policy(
     temperature: float,
     out: Path | None,
     settings: Mapping[str, Any] | None = None,
+    cluster: str = "",
 ) -> dict[str, SplitRecord]:
     """Evaluate, print a table, and keep episodes and ``eval.json`` in ``out`` if it is given.
+
+    Args:
+        cluster: ``ray`` or ``ray:ADDRESS``: its workers play the tasks, ``BATCH`` at a time, and each may ask for
+            ``cell_gpus`` and ``cell_memory`` among the settings. This process plays them if empty.
 
     Raises:
         RunError: a hosted model failed in some episodes; they count as lost in what was printed and kept.
@@ -92,7 +101,12 @@ def evaluate_policy(
     make_env = partial(registry.make_env, env, data=data)
     first = make_env()
     splits = evaluation_splits(first.splits(), split_names, tasks)
+    settings = dict(settings or {})
+    own = [key for key in settings if cluster and key in ("cell_gpus", "cell_memory")]
+    asked = {key: float(settings.pop(key)) for key in own}
     policy = policy_by_name(policy_name, env, temperature, out, settings)
+    if cluster and isinstance(policy, EndpointPolicy):
+        raise InputError(f"--cluster {cluster}: a hosted model is asked from here; leave --cluster away")
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     records: dict[str, SplitRecord] = {}
@@ -101,8 +115,12 @@ def evaluate_policy(
     for split in splits:
         begun = time.perf_counter()
         with Progress(console=console, transient=True) as progress:
-            bar = progress.add_task(split.name, total=len(split))
-            episodes = evaluate(make_env, policy, split, seed, progress=partial(progress.advance, bar))
+            advance = partial(progress.advance, progress.add_task(split.name, total=len(split)))
+            if cluster:
+                play = partial(_play, env, data, policy_name, temperature, settings, seed)
+                episodes = _shared(cluster, play, split, asked, advance)
+            else:
+                episodes = evaluate(make_env, policy, split, seed, BATCH, progress=advance)
         seconds[split.name] = time.perf_counter() - begun
         records[split.name], played[split.name] = split_record(episodes, split), episodes
         if out is not None:
@@ -126,6 +144,31 @@ def evaluate_policy(
         write_json(out / "eval.json", record)
     _refuse_failures(played, out)
     return records
+
+
+def _play(
+    env: str, data: str, policy_name: str, temperature: float, settings: Mapping[str, Any], seed: int, split: Split
+) -> list[Episode]:
+    """In a worker of a cluster: play a share of a split."""
+    policy = policy_by_name(policy_name, env, temperature, settings=settings)
+    return evaluate(partial(registry.make_env, env, data=data), policy, split, seed, BATCH)
+
+
+def _shared(
+    cluster: str,
+    play: Callable[[Split], list[Episode]],
+    split: Split,
+    asked: Mapping[str, float],
+    advance: Callable[[int], None],
+) -> list[Episode]:
+    from taspo_bench.engines.ray_cluster import evaluate_shares
+
+    resources = {
+        "num_cpus": 1,
+        "num_gpus": asked.get("cell_gpus", 0.0),
+        "memory": asked.get("cell_memory", 0.0) * 10**9,
+    }
+    return evaluate_shares(cluster, play, split, BATCH, resources, advance)
 
 
 def _account(console: Console, policy: EndpointPolicy, played: Mapping[str, Sequence[Episode]]) -> dict[str, Any]:

@@ -35,7 +35,6 @@ def launch(*command: str, options: tuple[str, ...]) -> subprocess.CompletedProce
     return subprocess.run([*own, *command], env=env, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
 def test_two_processes_share_the_rollouts_and_learn_as_one(tmp_path):
     script = Path(__file__).with_name("one_process_of_two.py")
     done = launch(str(script), str(tmp_path), options=("--multi_gpu",))
@@ -65,7 +64,6 @@ def test_two_processes_share_the_rollouts_and_learn_as_one(tmp_path):
     assert float(travelled.norm()) > 0 and float(apart.norm()) < 0.02 * float(travelled.norm())
 
 
-@pytest.mark.slow
 def test_the_lone_process_of_accelerate_launch_cpu_is_refused_in_one_line(tmp_path):
     command = ("-m", "taspo_bench", "run", "--engine", "trl", "--method", "taspo", "--env", "alfworld")
     out = str(tmp_path / "run")
