@@ -15,7 +15,6 @@ from safetensors.torch import load_file
 pytest.importorskip("trl", reason="trl is not installed: pip install 'taspo-bench[trl]'")
 
 from graded_world import CONFIG, TASKS, GradedCorridor, make_graded
-
 from taspo_bench.config import CellConfig
 from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
 from taspo_bench.taspo.scheme import TASPO
