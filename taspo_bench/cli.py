@@ -45,7 +45,7 @@ Model = Annotated[str, typer.Option("--model", help="smollm2-135m, a name or pat
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="key=value of the configuration; repeatable.")]
 Jobs = Annotated[int, typer.Option("--jobs", help="Cells at once; one a core if unset.", show_default=False)]
 Preset = Annotated[str, typer.Option("--preset", help="smoke, quick (default), standard, paper.", show_default=False)]
-Cluster = Annotated[str, typer.Option("--cluster", help="ray or ray:ADDRESS; this machine's cores if unset.")]
+Cluster = Annotated[str, typer.Option("--cluster", help="ray or ray:ADDRESS.")]
 Paper = Annotated[bool, typer.Option("--paper", help="Add the paper's figures for reference.")]
 
 

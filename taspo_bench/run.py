@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import platform
 import shutil
@@ -88,18 +89,18 @@ class Plan:
         return rows
 
     def cells(self) -> list[Cell]:
-        """All cells, each benchmark's warm start first; :class:`InputError` for a name or setting not known."""
+        """All cells, seed by seed, so that a run that is broken off has compared its methods on the first seeds;
+        :class:`InputError` for a name or setting not known."""
+        rows = [Variant(WARM_START, WARM_START), *self.variants()]
         cells = []
-        for env in self.envs:
+        for seed, env, row in itertools.product(self.seeds, self.envs, rows):
+            cell = {"method": row.method, "env": env, "seed": seed, "data": self.data}
             own = registry.env_class(env).presets
-            for row in [Variant(WARM_START, WARM_START), *self.variants()]:
-                for seed in self.seeds:
-                    cell = {"method": row.method, "env": env, "seed": seed, "data": self.data}
-                    config = resolve(self.preset, own, {**self.overrides, **row.overrides}, **cell)
-                    if row.method != WARM_START:
-                        make_scheme(registry.method_class(config.method), config.scheme)
-                        check_analyzer(config)
-                    cells.append(Cell(config, row.label))
+            config = resolve(self.preset, own, {**self.overrides, **row.overrides}, **cell)
+            if row.method != WARM_START:
+                make_scheme(registry.method_class(config.method), config.scheme)
+                check_analyzer(config)
+            cells.append(Cell(config, row.label))
         return cells
 
     def check(self) -> None:

@@ -55,7 +55,7 @@ class WarmStartSettings:
     target: float = 0.25
     minutes: float = 14.0
     max_turns: int | None = None
-    threads: int = 2
+    threads: int = 1
     learning_rate: float = 2e-3
     noise: float = 0.15
     text_weight: float = 0.1

@@ -109,8 +109,9 @@ class ALFWorldEnv(TextEnv):
         "can carry one thing at a time. Objects of a kind are told apart by their numbers."
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "warm_start": {"noise": 0.25, "clean_weight": 1.0, "target": 0.35},
-        "quick": {"updates": 60, "learning_rate": 1e-4, "max_turns": 20},
+        "warm_start": {"noise": 0.25, "clean_weight": 1.0, "target": 0.4, "max_turns": 20, "threads": 2},
+        # few turns: wasted actions cost the task, so there is something to learn in minutes
+        "quick": {"updates": 80, "warmup_updates": 10, "max_turns": 12},
         "standard": {"max_turns": 30},
     }
 

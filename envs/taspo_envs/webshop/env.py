@@ -54,7 +54,7 @@ class WebShopEnv(TextEnv):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         # pages are long: few turns and tasks where minutes count
         "warm_start": {"clean_weight": 1.0, "target": 0.15},
-        "quick": {"updates": 50, "tasks_per_update": 4, "max_turns": 8},
+        "quick": {"updates": 36, "tasks_per_update": 4, "max_turns": 8, "learning_rate": 3e-4},
         "standard": {"max_turns": 10},
     }
 
