@@ -162,10 +162,10 @@ def _execute(
         if overwrite:
             runs.clear(folder)
         before = runs.stored_plan(folder)
-        if before is not None and before != plan:
+        if before is not None and not plan.extends(before):
             raise InputError(
                 f"--resume: {folder} was started with other settings (see {folder / 'config.json'}); "
-                "leave the settings away, or name another --out"
+                "leave them away, or give them all and add methods, benchmarks or seeds, or name another --out"
             )
         environment = {"versions": runs.versions(), "git": runs.git_hash()}
         write_json(folder / "config.json", {**plan.as_json(), **environment})

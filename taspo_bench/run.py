@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,12 @@ class Plan:
                     f"{config.env}: no warm start in {folder}; "
                     f"make one with `taspo-bench warm-start --env {config.env}{model}`"
                 )
+
+    def extends(self, other: Plan) -> bool:
+        """Whether this plan has all cells of the other, with the same settings, and maybe more of them."""
+        more = [(self.methods, other.methods), (self.envs, other.envs), (self.seeds, other.seeds)]
+        same = replace(self, methods=other.methods, envs=other.envs, seeds=other.seeds) == other
+        return same and all(set(theirs) <= set(ours) for ours, theirs in more)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -63,6 +63,18 @@ def test_resume_with_other_settings_is_refused(finished):
     assert result.returncode == 2 and "other settings" in result.stderr
 
 
+def test_a_run_takes_more_methods_and_keeps_its_cells(tmp_path):
+    run = ["run", "--env", "searchqa", "--out", tmp_path / "grown", *SMALL]
+    assert taspo_bench(*run, "--method", "grpo").returncode == 0
+    first = tmp_path / "grown/cells/grpo/searchqa/seed-0/eval.json"
+    written = first.stat().st_mtime_ns
+    grown = taspo_bench(*run, "--method", "grpo", "--method", "rloo", "--resume")
+    assert grown.returncode == 0, grown.stderr
+    assert first.stat().st_mtime_ns == written
+    assert "rloo" in (tmp_path / "grown/summary.csv").read_text()
+    assert taspo_bench(*run, "--method", "rloo", "--resume").returncode == 2
+
+
 def test_a_second_process_in_one_folder_is_refused(finished):
     folder, _ = finished
     with (folder / ".lock").open("a+") as file:
