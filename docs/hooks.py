@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 MARK = re.compile(r"^<!-- insert: (results/[\w./-]+) -->$", re.MULTILINE)
+TITLE = re.compile(r"\A# .*\n+")
 PICTURES = (".png", ".svg")
 ROLE = re.compile(r":(?:class|meth|func|mod):(?=<code>)")
 
@@ -27,7 +28,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
         if not path.is_file():
             return f'!!! note "Not published yet"\n    `{match[1]}` will stand here.\n'
         if path.suffix not in PICTURES:
-            return path.read_text(encoding="utf-8")
+            return TITLE.sub("", path.read_text(encoding="utf-8"))  # the page has one of its own
         target = Path(config["site_dir"]) / match[1]
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
