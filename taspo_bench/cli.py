@@ -54,8 +54,8 @@ def run(
     method: Annotated[list[str] | None, typer.Option("--method", help="Credit scheme; repeatable.")] = None,
     env: Annotated[list[str] | None, typer.Option("--env", help="Benchmark, or all; repeatable.")] = None,
     seeds: Annotated[str, typer.Option("--seeds", help="How many seeds (3), or which (0,4,7).")] = "",
-    preset: Preset = "quick",
-    data: Data = "embedded",
+    preset: Preset = "",
+    data: Data = "",
     out: Annotated[Path | None, typer.Option("--out", help="Output folder; made from the names if unset.")] = None,
     overrides: Overrides = None,
     model: Model = "",
@@ -71,18 +71,20 @@ def run(
     from taspo_bench.config import parse_overrides
     from taspo_bench.run import Plan, stored_plan
 
-    folder = out or Path("runs", "-".join([*(method or ["taspo"]), *(env or ["all"]), preset]).replace("/", "_"))
+    named = preset or "quick"
+    folder = out or Path("runs", "-".join([*(method or ["taspo"]), *(env or ["all"]), named]).replace("/", "_"))
     plan = None
     given = {"engine": engine, "policy": model}
     settings = [*(overrides or []), *(f"{key}={value}" for key, value in given.items() if value)]
     settings += [f"log={json.dumps(log)}"] if log else []
-    if resume and not any([method, env, seeds, settings]):
+    if resume and not any([method, env, seeds, settings, preset, data]):
         plan = stored_plan(folder)
         if plan is None:
             raise InputError(f"--resume: there is no run in {folder}; leave --resume away to start one")
     if plan is None:
         chosen = parse_overrides(settings)
-        plan = Plan.make(method or ["taspo"], env or ["all"], parse_seeds(seeds), preset, data, chosen)
+        source = data or "embedded"
+        plan = Plan.make(method or ["taspo"], env or ["all"], parse_seeds(seeds), named, source, chosen)
     _execute(plan, folder, jobs, cluster, resume, overwrite, paper)
 
 
@@ -150,6 +152,7 @@ def _execute(
     from taspo_bench.execution import execute, execute_together
     from taspo_bench.files import write_json
     from taspo_bench.progress import RunProgress
+    from taspo_bench.provenance import provenance
 
     cells = plan.cells()
     plan.check()
@@ -167,8 +170,7 @@ def _execute(
                 f"--resume: {folder} was started with other settings (see {folder / 'config.json'}); "
                 "leave them away, or give them all and add methods, benchmarks or seeds, or name another --out"
             )
-        environment = {"versions": runs.versions(), "git": runs.git_hash()}
-        write_json(folder / "config.json", {**plan.as_json(), **environment})
+        write_json(folder / "config.json", {**plan.as_json(), **provenance()})
         try:
             with RunProgress(console, cells) as progress:
                 failures = execute(cells, folder, jobs, progress.notify, cluster)
@@ -288,6 +290,10 @@ def warm_start_command(
     """Train a policy's warm start from reference episodes of the training split."""
     from taspo_bench.training.warm_start_command import build, build_adapter
 
+    if model and target:
+        raise InputError("--target: an adapter's training stops by --minutes; leave --target away")
+    if overrides and not model:
+        raise InputError(f"--set {overrides[0]}: only a language model (--model) has settings here")
     if model:
         build_adapter(console, env, data, model, out, seed, minutes, overrides or [])
     else:
@@ -313,7 +319,11 @@ def list_envs() -> None:
     table = Table("name", "id", "step limit", "package")
     for name, point in registry.env_entry_points().items():
         package = point.dist.name if point.dist else ""
-        table.add_row(name, f"{registry.NAMESPACE}/{point.name}", str(point.load().default_max_steps), package)
+        try:
+            limit = str(registry.env_class(name).default_max_steps)
+        except InputError as error:
+            limit, package = "", f"{package}: {escape(str(error))}"
+        table.add_row(name, f"{registry.NAMESPACE}/{point.name}", limit, package)
     console.print(table)
 
 

@@ -32,6 +32,18 @@ MODEL_SETTINGS = {
     "trust_remote_code",
 }
 """Settings of :class:`CellConfig` that say how a language model is asked, trained or not."""
+TRAINED_SETTINGS = {"gradient_checkpointing", "lora_rank", "lora_targets"}
+"""Further ones of a language model that is trained."""
+
+
+def refuse_model_settings(config: CellConfig) -> None:
+    """A setting that only language models have, given for ``tiny``, is an error: it would change nothing."""
+    for key in sorted(MODEL_SETTINGS | TRAINED_SETTINGS):
+        is_given = getattr(config, key) != CellConfig.model_fields[key].default
+        if config.policy == "tiny" and key != "warm_start" and is_given:
+            raise InputError(
+                f"--set {key}={getattr(config, key)}: policy 'tiny' has no such setting; add --model NAME"
+            )
 
 
 def names_model(policy: str) -> bool:

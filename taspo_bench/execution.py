@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -113,6 +113,11 @@ def _run_all(workers: Workers, waiting: Sequence[Cell], folder: Path, notify: No
         for future in ended:
             cell = running.pop(future)
             error = future.exception()
+            if isinstance(error, BrokenExecutor):
+                raise RunError(
+                    f"{folder}: a worker was killed, perhaps for want of memory; what was finished is safe: go on "
+                    f"with `taspo-bench run --resume --out {folder}`, and fewer --jobs if it was memory"
+                ) from error
             outcome = Outcome(f"{type(error).__name__}: {error}") if error else future.result()
             if outcome.is_of_disk:
                 raise RunError(
@@ -166,7 +171,8 @@ def execute_together(
             run_cell(cell.config, folder / cell.place, partial(notify, cell))
         except Exception as error:
             if processes.is_first():
-                write_json(folder / cell.place / "failed.json", describe_failure(error))
+                with suppress(OSError):
+                    write_json(folder / cell.place / "failed.json", describe_failure(error))
             raise
         notify(cell, "done", 1, 1)
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from taspo_bench.errors import InputError
+
 
 def write_text(path: Path, text: str) -> None:
     """Write text whole or not at all."""
@@ -24,6 +26,17 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON whole or not at all."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Make an output folder, and find out now, not after the work, whether it takes files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable.tmp"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"--out {folder}: cannot write there ({error.strerror}); name another folder") from error
 
 
 @contextmanager

@@ -16,7 +16,6 @@ class RunProgress:
     """A context in which :meth:`notify` takes the news of the cells."""
 
     def __init__(self, console: Console, cells: Sequence[Cell]) -> None:
-        self._console = console
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),

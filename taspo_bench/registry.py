@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -45,7 +46,15 @@ def _origin(point: EntryPoint) -> str:
 @cache
 def env_entry_points() -> dict[str, EntryPoint]:
     """Short name -> entry point of each installed benchmark."""
-    return {short_name(name): point for name, point in _unique(ENVS, "benchmark").items()}
+    found: dict[str, EntryPoint] = {}
+    for name, point in _unique(ENVS, "benchmark").items():
+        other = found.setdefault(short_name(name), point)
+        if other is not point:
+            raise InputError(
+                f"two benchmarks are {short_name(name)!r} for short: {_origin(other)} and {_origin(point)}; "
+                "uninstall one of them"
+            )
+    return found
 
 
 def short_name(gym_name: str) -> str:
@@ -58,8 +67,17 @@ def env_class(name: str) -> type[TextEnv]:
     points = env_entry_points()
     if name not in points:
         raise unknown_name("environment", name, points)
-    loaded: type[TextEnv] = points[name].load()
+    loaded: type[TextEnv] = _load("benchmark", points[name])
     return loaded
+
+
+def _load(kind: str, point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:
+        raise InputError(
+            f"{kind} {point.name!r}: {_origin(point)} does not load ({error!r}); mend or uninstall the package"
+        ) from error
 
 
 def make_env(name: str, **kwargs: Any) -> TextEnv:
@@ -68,8 +86,13 @@ def make_env(name: str, **kwargs: Any) -> TextEnv:
 
 
 def suite_names() -> list[str]:
-    """The benchmarks that ``--env all`` stands for."""
-    return [name for name in env_entry_points() if env_class(name).in_suite]
+    """The benchmarks that ``--env all`` stands for; one of a package that does not load is left out."""
+    names = []
+    for name in env_entry_points():
+        with suppress(InputError):
+            if env_class(name).in_suite:
+                names.append(name)
+    return names
 
 
 @cache
@@ -86,14 +109,7 @@ def method_class(name: str) -> type[CreditScheme]:
     points = method_entry_points()
     if name not in points:
         raise unknown_name("method", name, points)
-    try:
-        loaded: type[CreditScheme] = points[name].load()
-    except Exception as error:
-        dist = points[name].dist
-        raise InputError(
-            f"method {name!r}: {points[name].value} of package {dist.name if dist else 'unknown'} does not load "
-            f"({error!r}); mend or uninstall the package"
-        ) from error
+    loaded: type[CreditScheme] = _load("method", points[name])
     return loaded
 
 

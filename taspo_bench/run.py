@@ -5,23 +5,21 @@ from __future__ import annotations
 import fcntl
 import itertools
 import json
-import platform
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from taspo_bench import registry
 from taspo_bench.ablations import TABLES, Variant
-from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, resolve
+from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, refuse_model_settings, resolve
 from taspo_bench.credit import make_scheme
 from taspo_bench.engines import processes
 from taspo_bench.errors import InputError, unknown_name
 from taspo_bench.evaluation.evaluate import evaluation_splits
+from taspo_bench.files import refuse_unwritable
 from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.taspo.analyzers.settings import check_analyzer
 from taspo_bench.training.loggers import check_loggers
@@ -107,6 +105,7 @@ class Plan:
         """Open the data and look for the warm starts, so that a run fails before it begins, not in every cell."""
         for cell in self.cells():
             _check_engine(cell.config)
+            refuse_model_settings(cell.config)
             check_loggers(cell.config.log)
         for cell in {cell.config.env: cell for cell in self.cells()}.values():
             config = cell.config
@@ -155,12 +154,6 @@ class Plan:
         )
 
 
-def versions() -> dict[str, str]:
-    """Versions of what the numbers depend on."""
-    packages = ("taspo-bench", "torch", "transformers", "tokenizers", "numpy", "gymnasium")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
 def _check_engine(config: CellConfig) -> None:
     if config.engine == "trl":
         from taspo_bench.engines.trl_settings import check
@@ -173,17 +166,6 @@ def _check_engine(config: CellConfig) -> None:
         )
 
 
-def git_hash() -> str:
-    """The commit of the source tree that the package is run from; empty outside of one."""
-    with suppress(OSError, subprocess.CalledProcessError):
-        root = Path(__file__).parent
-        result = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-        )
-        return result.stdout.strip()
-    return ""
-
-
 def prepare_folder(folder: Path, resume: bool, overwrite: bool) -> None:
     """Make the output folder, or say in one line why not."""
     if resume and overwrite:
@@ -191,7 +173,7 @@ def prepare_folder(folder: Path, resume: bool, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out {folder}: this is a file; name a folder")
     if folder.is_dir() and any(folder.iterdir()):
-        is_run = (folder / "config.json").is_file() or (folder / "cells").is_dir()
+        is_run = stored_plan(folder) is not None or (folder / "cells").is_dir()
         if overwrite and not is_run:
             raise InputError(f"--out {folder}: holds files that are no run's; --overwrite removes runs only")
         if not resume and not overwrite:
@@ -200,13 +182,7 @@ def prepare_folder(folder: Path, resume: bool, overwrite: bool) -> None:
             )
     elif resume:
         raise InputError(f"--resume: there is no run in {folder}; leave --resume away to start one")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable.tmp"
-        probe.write_text("")
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"--out {folder}: cannot write there ({error.strerror}); name another folder") from error
+    refuse_unwritable(folder)
 
 
 @contextmanager
@@ -223,16 +199,17 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def stored_plan(folder: Path) -> Plan | None:
-    """The plan of the run in a folder, or None if it never got as far as writing it."""
+    """The plan of the run in a folder, or None if it never got as far as writing it, or is no run's."""
     path = folder / "config.json"
     if not path.is_file():
         return None
-    return Plan.from_json(json.loads(path.read_text(encoding="utf-8")))
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return Plan.from_json(record) if "methods" in record else None
 
 
 def clear(folder: Path) -> None:
     """Remove what a run wrote, and nothing else, from its folder."""
-    for name in ("cells", "plots"):
+    for name in ("cells", "plots", "diagnosis"):
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in [folder / "config.json", folder / "report.html", *folder.glob("summary.*")]:
         path.unlink(missing_ok=True)

@@ -207,6 +207,18 @@ class AgentGRPOTrainer(GRPOTrainer):
         loss: torch.Tensor = super()._compute_loss(model, inputs)
         return loss
 
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """The own loop's warm-up, whose first update already has a share of the rate, if the user chose no other."""
+        if {"lr_scheduler_type", "warmup_steps"} & set(self.cell.trl):
+            return super().create_scheduler(num_training_steps, optimizer)
+        chosen = optimizer or self.optimizer
+        assert chosen is not None
+        steps, warmup = steps_per_update(self.cell), max(1, self.cell.warmup_updates)
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
+            chosen, lambda step: min(1.0, (step // steps + 1) / warmup)
+        )
+        return self.lr_scheduler
+
     def get_decay_parameter_names(self, model: torch.nn.Module) -> list[str]:
         """Weight decay on every parameter, as in the own loop."""
         return [name for name, _ in model.named_parameters()]

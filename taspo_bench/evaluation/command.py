@@ -21,7 +21,7 @@ from taspo_bench.endpoint import PREFIX
 from taspo_bench.episode import Episode, write_episodes
 from taspo_bench.errors import InputError, RunError
 from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
-from taspo_bench.evaluation.results import SCHEMA, SplitRecord, split_record
+from taspo_bench.evaluation.results import SplitRecord, evaluation_record, split_record
 from taspo_bench.policies.endpoint import EndpointPolicy, count_outcomes, outcome
 from taspo_bench.policies.policy import Policy
 from taspo_bench.policies.scripted import ExpertPolicy, RandomPolicy
@@ -63,6 +63,8 @@ def policy_by_name(
     from taspo_bench.training.checkpoint import load_tiny
 
     folder = warm_start_folder(CellConfig(env=env)) if name == "warm-start" else Path(name)
+    if (folder / "adapter_config.json").is_file():
+        raise InputError(f"--policy {name}: this is an adapter; give --policy MODEL --adapter {name}")
     return load_tiny(folder).at_temperature(temperature)
 
 
@@ -130,17 +132,10 @@ def evaluate_policy(
     if out is not None:
         from taspo_bench.files import write_json
 
-        record = {
-            "schema": SCHEMA,
-            "method": policy.name if hosted else policy_name,
-            "env": env,
-            "seed": seed,
-            "splits": records,
-            "warm_start": None,
-            "seconds": seconds,
-            "data_stamp": asdict(first.data_stamp()),
-            **({"endpoint": hosted} if hosted else {}),
-        }
+        stamp = asdict(first.data_stamp())
+        record = evaluation_record(policy.name if hosted else policy_name, env, seed, records, seconds, stamp)
+        if hosted:
+            record["endpoint"] = hosted
         write_json(out / "eval.json", record)
     _refuse_failures(played, out)
     return records

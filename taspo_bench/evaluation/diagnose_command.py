@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from rich.console import Console
@@ -12,12 +13,13 @@ from rich.console import Console
 from taspo_bench import registry
 from taspo_bench.api import TextEnv
 from taspo_bench.config import CellConfig
-from taspo_bench.credit import Array, CreditScheme, is_equal
+from taspo_bench.credit import Array, CreditScheme, is_equal, make_scheme
 from taspo_bench.episode import Episode, Group, Guidance, read_episodes
 from taspo_bench.errors import InputError
 from taspo_bench.evaluation.diagnostics import (
     Diagnosis,
     Figures,
+    StoredCredit,
     chance_of_success,
     figures_of_seed,
     stored_groups,
@@ -59,9 +61,6 @@ def diagnose_run(
     cells = sorted((run_folder / "cells" / method).glob("*/seed-*"))
     if not cells:
         raise InputError(f"{run_folder}: has no cells of method {method!r}; name one that it has with --of")
-    schemes: dict[str, CreditScheme] = {
-        name: registry.method_class(name)() for name in (scheme_names or DEFAULT_SCHEMES)
-    }
     found: dict[str, dict[int, dict[str, Figures]]] = {}
     for cell in cells:
         known = {
@@ -74,6 +73,7 @@ def diagnose_run(
             console.print(f"{config.env} seed {config.seed}: every group had equal returns, so no credit; left out")
             continue
         chances = _monte_carlo(env, monte_carlo) if monte_carlo else None
+        schemes = _schemes(config, method, scheme_names)
         found.setdefault(config.env, {})[config.seed] = figures_of_seed(groups, schemes, StoredScorer(env), chances)
     if not found:
         raise InputError(f"{run_folder}: no group of {method!r} had unequal returns; train for more updates")
@@ -89,6 +89,17 @@ def diagnose_run(
         save(diagnosis_plot(diagnosis), folder, diagnosis.env)
     console.print(f"written to {folder}", highlight=False)
     return diagnoses
+
+
+def _schemes(config: CellConfig, method: str, names: Sequence[str]) -> dict[str, CreditScheme]:
+    """The schemes to judge, the cell's own with its own settings; its stored credit if it is none of the usual."""
+    schemes = {
+        name: make_scheme(registry.method_class(name), config.scheme if name == config.method else {})
+        for name in (names or DEFAULT_SCHEMES)
+    }
+    if not names and method not in schemes:
+        schemes[method] = cast(CreditScheme, StoredCredit(method))
+    return schemes
 
 
 def _groups(cell: Path, config: CellConfig) -> list[Group]:

@@ -18,12 +18,11 @@ def evaluate(
     split: Split,
     seed: int = 0,
     batch: int = 64,
-    envs: list[TextEnv] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Episode]:
     """One episode per task of the split, in its order. A task's draws depend on its id and the seed alone."""
     starts = [Start(task, split.name, seed, (seed, zlib.crc32(task.encode()))) for task in split.task_ids]
-    return rollout(make_env, policy, starts, batch, envs, progress)
+    return rollout(make_env, policy, starts, batch, progress=progress)
 
 
 def evaluation_splits(splits: dict[str, Split], names: list[str], limit: int | None = None) -> list[Split]:

@@ -87,13 +87,12 @@ def gather(cells: Sequence[Cell]) -> list[Outcomes]:
 
 
 def gather_warm_start(cells: Sequence[Cell]) -> list[Outcomes]:
-    """The policies before training, each seed once: cells of their own, or kept in the cells that trained on."""
+    """The policies before training, each seed once."""
     benches = _benches(cells)
     records: dict[str, dict[int, dict[str, SplitRecord]]] = {}
     for cell in cells:
-        known = cell.splits if cell.method == WARM_START else cell.warm_start
-        if known or cell.method == WARM_START:
-            records.setdefault(cell.env, {}).setdefault(cell.seed, known)
+        if cell.method == WARM_START:
+            records.setdefault(cell.env, {}).setdefault(cell.seed, cell.splits)
     return [
         _outcomes(WARM_START, bench, {seed: splits.get(bench.split) for seed, splits in sorted(seeds.items())})
         for env, seeds in records.items()
@@ -123,7 +122,7 @@ def _outcomes(method: str, bench: Bench, records: Mapping[int, SplitRecord | Non
 def _benches(cells: Iterable[Cell]) -> dict[str, list[Bench]]:
     first: dict[tuple[str, str], tuple[Cell, SplitRecord]] = {}
     for cell in cells:
-        for split, record in [*cell.splits.items(), *cell.warm_start.items()]:
+        for split, record in cell.splits.items():
             other, known = first.setdefault((cell.env, split), (cell, record))
             if known["tasks"].keys() != record["tasks"].keys():
                 raise DataError(

@@ -7,7 +7,7 @@ the method ``warm_start`` hold the policies before training.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -98,6 +98,26 @@ def split_record(episodes: Iterable[Episode], split: Split) -> SplitRecord:
     )
 
 
+def evaluation_record(
+    method: str,
+    env: str,
+    seed: int,
+    splits: Mapping[str, SplitRecord],
+    seconds: Mapping[str, float],
+    data_stamp: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What ``eval.json`` says of one policy on one benchmark."""
+    return {
+        "schema": SCHEMA,
+        "method": method,
+        "env": env,
+        "seed": seed,
+        "splits": dict(splits),
+        "seconds": dict(seconds),
+        "data_stamp": dict(data_stamp),
+    }
+
+
 def _check_complete(tasks: dict[str, TaskResult], split: Split) -> None:
     if not split.task_ids:
         raise SplitError(f"split {split.name!r} is empty: there is nothing to evaluate")
@@ -134,7 +154,6 @@ class Cell:
     path: Path
     config: dict[str, Any] = field(default_factory=dict)
     splits: dict[str, SplitRecord] = field(default_factory=dict)
-    warm_start: dict[str, SplitRecord] = field(default_factory=dict)
     data_stamp: dict[str, Any] = field(default_factory=dict)
     error: str = ""
 
@@ -151,8 +170,13 @@ class Cell:
         return [_parse(path, line) for line in lines[:-1] if line]
 
     def episode_files(self, prefix: str) -> list[Path]:
-        """Stored episodes by the beginning of their file name: ``train``, ``eval`` or ``warm``."""
-        return sorted((self.path / "episodes").glob(f"{prefix}-*.jsonl*"))
+        """Stored episodes by the beginning of their file name: ``train`` or ``eval``."""
+        return episode_files(self.path / "episodes", prefix)
+
+
+def episode_files(folder: Path, prefix: str) -> list[Path]:
+    """Whole files of episodes in a folder, by the beginning of their names; what a kill left half written is not."""
+    return sorted(path for path in folder.glob(f"{prefix}-*") if path.name.endswith((".jsonl", ".jsonl.gz")))
 
 
 @dataclass
@@ -223,9 +247,8 @@ def _add_evaluation(cell: Cell, path: Path) -> None:
         raise DataError(f"{path}: schema {record.get('schema')!r}; this version reads schema {SCHEMA}")
     try:
         cell.splits = record["splits"]
-        cell.warm_start = record.get("warm_start") or {}
         cell.data_stamp = record.get("data_stamp") or cell.data_stamp
-        for name, split in [*cell.splits.items(), *cell.warm_start.items()]:
+        for name, split in cell.splits.items():
             if len(split["tasks"]) != split["n"]:
                 raise DataError(f"{path}: split {name!r} says n = {split['n']} and holds {len(split['tasks'])} tasks")
     except (KeyError, TypeError, AttributeError) as error:

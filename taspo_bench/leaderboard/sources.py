@@ -9,7 +9,7 @@ from typing import Any
 
 from taspo_bench.config import WARM_START
 from taspo_bench.errors import DataError, InputError
-from taspo_bench.evaluation.results import Cell, read_json, read_run
+from taspo_bench.evaluation.results import Cell, episode_files, read_json, read_run
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,9 @@ def _tokens(metrics: list[dict[str, Any]]) -> int | None:
 
 def _evaluation(folder: Path) -> Source:
     record = read_json(folder / "eval.json")
-    files = tuple(sorted([*folder.glob("eval-*.jsonl*"), *(folder / "episodes").glob("eval-*.jsonl*")]))
+    splits = record.get("splits") or {}
+    found = [*episode_files(folder, "eval"), *episode_files(folder / "episodes", "eval")]
+    files = tuple(path for path in found if path.name.removeprefix("eval-").partition(".")[0] in splits)
     if not files:
         raise DataError(f"{folder}: no eval-SPLIT.jsonl.gz beside its eval.json; evaluate again with --out")
     config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}

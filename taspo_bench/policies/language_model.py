@@ -25,7 +25,7 @@ from taspo_bench.policies.window import NO_ACTION, window_prompt
 
 FLOAT_COPY_COST = 20
 """Multiply-adds that take as long as copying one number, on the processors that were measured."""
-_BUCKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+SHORTEST_BUCKET = 8
 
 
 class SlotCache(Cache):
@@ -213,7 +213,8 @@ class _Conversation:
         """Append ids to the cached contexts, rows of like lengths together; logits (V,) after each one's last."""
         buckets: dict[int, list[int]] = {}
         for index, ids in new.items():
-            buckets.setdefault(next(size for size in _BUCKETS if size >= len(ids)), []).append(index)
+            size = max(SHORTEST_BUCKET, 1 << (len(ids) - 1).bit_length())
+            buckets.setdefault(size, []).append(index)
         logits: dict[int, torch.Tensor] = {}
         for rows in buckets.values():
             longest = max(len(new[row]) for row in rows)
@@ -233,7 +234,8 @@ class _Conversation:
         """Hidden states (rows, L, H) of new tokens behind the rows' cached contexts; lengths are left alone."""
         device = self.policy.device
         steps = ids.shape[1]
-        self.cache.reserve(int(self.lengths[rows].max()) + steps)
+        # one column more than any context has: idle slots leave what they compute there
+        self.cache.reserve(max(int(self.lengths[rows].max()) + steps, int(self.lengths.max()) + 1))
         whole = self._idling_is_cheaper(len(rows), steps)
         lines = list(range(self.cache.slots)) if whole else rows
         positions = np.minimum(self.lengths[lines][:, None] + np.arange(steps), self.cache.capacity - 1)

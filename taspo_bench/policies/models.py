@@ -91,6 +91,8 @@ def chat_policy(config: CellConfig, is_trained: bool = True) -> LanguageModel:
     if is_trained and config.lora_rank:
         torch.manual_seed(config.seed)
         model = add_lora(model, config.lora_rank, config.lora_targets)  # type: ignore[assignment]
+    elif is_trained:
+        model = model.float()  # small steps of bfloat16 weights would be rounded away
     if is_trained and config.gradient_checkpointing:
         checkpoint_activations(model)
     limit = getattr(model.config, "max_position_embeddings", None) or config.context_tokens

@@ -5,7 +5,8 @@ It is there so that the whole method runs on a laptop's processor in minutes. It
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -49,13 +50,21 @@ def plain(tokenizer: Tokenizer) -> Tokenizer:
 
 def build(vocabulary: int, seed: int, hidden: int = 96, layers: int = 3, heads: int = 4) -> LlamaForCausalLM:
     """A fresh decoder of about half a million parameters; global random state is left as it was."""
+    shape = {
+        "vocab_size": vocabulary,
+        "hidden_size": hidden,
+        "intermediate_size": 3 * hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+    }
+    return of_shape(shape, seed)
+
+
+def of_shape(shape: Mapping[str, Any], seed: int = 0) -> LlamaForCausalLM:
+    """A decoder with random weights, by the numbers of a policy's card (``vocab_size``, ``hidden_size``, ...)."""
     config = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=hidden,
-        intermediate_size=3 * hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=heads,
+        **shape,
+        num_key_value_heads=shape["num_attention_heads"],
         max_position_embeddings=CONTEXT_TOKENS,
         tie_word_embeddings=True,
         pad_token_id=None,

@@ -18,9 +18,10 @@ from taspo_bench.credit import make_scheme
 from taspo_bench.engines import processes
 from taspo_bench.episode import Episode, write_episodes
 from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
-from taspo_bench.evaluation.results import split_record
+from taspo_bench.evaluation.results import evaluation_record, split_record
 from taspo_bench.files import write_json
 from taspo_bench.policies.language_model import LanguageModel
+from taspo_bench.provenance import provenance
 from taspo_bench.training import record
 from taspo_bench.training.analyzer import make_analyzer
 from taspo_bench.training.checkpoint import load_trainer, save_trainer
@@ -54,7 +55,8 @@ def warm_start_note(config: CellConfig, env: TextEnv) -> str:
         return ""
     return (
         f"{config.env}: the warm start was trained on {made_with.get('source', 'unknown')} data, not on "
-        f"{used['source']}; `taspo-bench warm-start --env {config.env} --data {config.data}` makes one that fits"
+        f"{used['source']}; `taspo-bench warm-start --env {config.env} --data {config.data} --out FOLDER` makes one "
+        "that fits, for --set warm_start=FOLDER"
     )
 
 
@@ -82,6 +84,7 @@ def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
                 "splits": {name: {"n": len(split), "sha256": split.sha256} for name, split in splits.items()},
                 "warm_start_card": warm_start_card(config),
                 "note": warm_start_note(config, env),
+                **provenance(),
             },
         )
     records = {}
@@ -100,19 +103,9 @@ def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
             log.evaluation(records)
     seconds = {"train": trained - begun, "evaluate": time.perf_counter() - trained}
     if processes.is_first():
-        write_json(
-            folder / "eval.json",
-            {
-                "schema": SCHEMA,
-                "method": config.method,
-                "env": config.env,
-                "seed": config.seed,
-                "splits": records,
-                "warm_start": None,
-                "seconds": seconds,
-                "data_stamp": asdict(env.data_stamp()),
-            },
-        )
+        stamp = asdict(env.data_stamp())
+        record = evaluation_record(config.method, config.env, config.seed, records, seconds, stamp)
+        write_json(folder / "eval.json", record)
 
 
 def _evaluate(

@@ -14,12 +14,11 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save
 from tokenizers import Tokenizer
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from taspo_bench.errors import DataError
 from taspo_bench.files import whole_folder, write_json, write_text
 from taspo_bench.policies.language_model import LanguageModel
-from taspo_bench.policies.tiny import plain, tiny_policy
+from taspo_bench.policies.tiny import of_shape, plain, tiny_policy
 
 SCHEMA = 1
 
@@ -71,22 +70,11 @@ def load_tiny(folder: Path) -> LanguageModel:
                 f"{folder / name}: missing or not what card.json says; make it again with `{card['command']}`"
             )
     tokenizer = plain(Tokenizer.from_file(str(folder / "tokenizer.json")))
-    shape = card["shape"]
-    config = LlamaConfig(
-        **shape,
-        num_key_value_heads=shape["num_attention_heads"],
-        max_position_embeddings=4096,
-        tie_word_embeddings=True,
-        pad_token_id=None,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
-    with torch.random.fork_rng(devices=[]):
-        model = LlamaForCausalLM(config)
+    model = of_shape(card["shape"])
     weights = {name: value.float() for name, value in load_file(str(folder / "model.safetensors")).items()}
     model.load_state_dict(weights, strict=False)
     model.tie_weights()
-    return tiny_policy(model.eval(), tokenizer)
+    return tiny_policy(model, tokenizer)
 
 
 def save_trainer(

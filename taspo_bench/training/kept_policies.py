@@ -1,4 +1,4 @@
-"""The policies that training leaves in a cell's folder, as folders that ``eval --policy`` and ``warm_start`` take.
+"""The policies that training leaves in a cell's folder, as folders that ``eval`` and ``warm_start`` take.
 
 ``policy-last`` is the one that the cell evaluates. ``policy-best`` is for further use: chosen by training success
 alone, never by an evaluation split.
@@ -52,7 +52,7 @@ def _keep(place: Path, config: CellConfig, policy: LanguageModel, env: TextEnv, 
         "method": config.method,
         "seed": config.seed,
         "updates": done,
-        "command": "taspo-bench run",
+        "command": "taspo-bench run --resume --out RUN",
         "data_stamp": asdict(env.data_stamp()),
         "parameters": sum(weight.numel() for weight in policy.model.parameters()),
         "torch": torch.__version__,

@@ -102,11 +102,11 @@ class Trainer:
             frozen = copy.deepcopy(self.policy.model).requires_grad_(False)
             self._reference = LanguageModel("reference", frozen, self.policy.format)
 
-    def update(self, number: int, progress: Callable[[int], None] | None = None) -> Trained:
+    def update(self, number: int) -> Trained:
         """Play, credit and learn once. ``number`` counts from 0."""
         watch = Stopwatch()
         with watch.phase("rollout"):
-            groups = self.play(number, progress)
+            groups = self.play(number)
         informative = [group for group in groups if not is_equal(group.returns)]
         if self.analyzer is not None and self.scheme.uses_guidance:
             with watch.phase("guidance"):
@@ -130,13 +130,11 @@ class Trainer:
         }
         return Trained(metrics, episodes)
 
-    def play(self, number: int, progress: Callable[[int], None] | None = None) -> list[Group]:
+    def play(self, number: int) -> list[Group]:
         """The groups of an update: its tasks, ``group_size`` rollouts each."""
         config = self.config
         starts = update_starts(config, self.task_ids, number)
-        return grouped(
-            rollout(self.make_env, self.policy, starts, config.batch, self._envs, progress), config, number
-        )
+        return grouped(rollout(self.make_env, self.policy, starts, config.batch, self._envs), config, number)
 
     def learn(self, number: int, groups: Sequence[Group], credits: Sequence[Sequence[Credit]]) -> dict[str, float]:
         """One or more optimizer steps on the episodes of the informative groups."""

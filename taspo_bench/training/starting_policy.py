@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taspo_bench.config import CellConfig
-from taspo_bench.errors import InputError
+from taspo_bench.config import CellConfig, refuse_model_settings
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.training.checkpoint import load_tiny, read_card
@@ -17,9 +16,7 @@ def load_policy(config: CellConfig, is_trained: bool = True) -> LanguageModel:
         from taspo_bench.policies.models import chat_policy
 
         return chat_policy(config, is_trained)
-    for key, known in (("context", "full"), ("response", "bare")):
-        if getattr(config, key) != known:
-            raise InputError(f"--set {key}={getattr(config, key)}: policy 'tiny' knows {known}; add --model NAME")
+    refuse_model_settings(config)
     return load_tiny(warm_start_folder(config))
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from taspo_bench import registry
 from taspo_bench.config import CellConfig, parse_overrides, resolve
 from taspo_bench.errors import InputError
+from taspo_bench.files import refuse_unwritable
 from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.training.checkpoint import save_tiny
 from taspo_bench.training.model_folder import save_model_folder
@@ -28,8 +29,13 @@ def build(console: Console, env: str, data: str, out: Path | None, seed: int, ta
         **{**own, "seed": seed, "minutes": minutes, **({"target": target} if target else {})}
     )
     make_env = partial(registry.make_env, env, data=data)
+    if out is None and data != "embedded":
+        raise InputError(f"--data {data}: name a folder with --out; the package keeps the embedded data's own")
     folder = out or warm_start_folder(CellConfig(env=env))
+    refuse_unwritable(folder.parent)
     command = f"taspo-bench warm-start --env {env} --data {data} --seed {seed} --target {settings.target}"
+    command += "" if minutes == WarmStartSettings.minutes else f" --minutes {minutes:g}"
+    command += f" --out {out}" if out else ""
 
     def report(entry: dict[str, float]) -> None:
         console.print(
@@ -75,6 +81,7 @@ def build_adapter(
     """Train an adapter of a language model on reference episodes, measure it on training tasks, keep it."""
     if out is None:
         raise InputError("--out: name the folder for the adapter of a language model")
+    refuse_unwritable(out.parent)
     own = registry.env_class(env).presets.get("warm_start", {})
     settings = AdapterSettings(minutes, noise=float(own.get("noise", AdapterSettings.noise)))
     rate = {"learning_rate": LEARNING_RATE}
@@ -91,7 +98,7 @@ def build_adapter(
         )
 
     curve = train_adapter(make_env, policy, config, settings, report)
-    told = {"env": env, "data": data, "model": model, "seed": seed, "minutes": minutes}
+    told = {"env": env, "data": data, "model": model, "seed": seed, "minutes": minutes, "out": out}
     words = [f"--{name} {value}" for name, value in told.items()] + [f"--set {pair}" for pair in overrides]
     card = {
         "env": env,

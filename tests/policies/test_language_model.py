@@ -29,6 +29,18 @@ def test_rollout_logprobs_equal_one_full_forward_pass():
         np.testing.assert_allclose(given, expected, atol=1e-4)
 
 
+def test_an_idle_context_that_fills_the_cache_is_left_as_it_was(monkeypatch):
+    policy = corridor_policy()
+    conversation = policy.begin([], [np.random.default_rng(seed) for seed in (0, 1)])
+    monkeypatch.setattr(type(conversation), "_idling_is_cheaper", lambda *_: True)
+    context = [token % 50 + 10 for token in range(300)]
+    with torch.inference_mode():
+        conversation._prefill({0: context, 1: [11, 12, 13]})
+        following = conversation._forward([0], np.array([[9]]))[0, 0]
+        expected = policy.decoder(input_ids=torch.tensor([[*context, 9]])).last_hidden_state[0, -1]
+    np.testing.assert_allclose(following, expected, atol=1e-4)
+
+
 def test_an_episode_does_not_depend_on_the_batch_it_is_played_in():
     policy = corridor_policy()
     together = corridor_episodes(policy, batch=6)
