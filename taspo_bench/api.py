@@ -93,7 +93,7 @@ class Rule:
     when: lines that must all stand in a turn's ``state_key`` for the advice to fit that turn.
     unless: lines none of which may stand there.
     needs: phrases that the agent must have met in its observations before the advice tells it nothing hidden;
-        advice whose ``needs`` are unmet reveals what the agent could not know (METHOD.md, "The trap").
+        advice whose ``needs`` are unmet reveals what the agent could not know (docs/method.md, "The trap").
     stale: phrases that put the advice out of date once the agent has met them.
     """
 

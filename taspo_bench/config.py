@@ -55,7 +55,7 @@ def names_model(policy: str) -> bool:
 class CellConfig(BaseModel):
     """Settings of one cell: one method on one benchmark with one seed.
 
-    Names and defaults follow the paper where it has them (METHOD.md). Budgets count optimizer updates; an update
+    Names and defaults follow the paper where it has them (docs/method.md). Budgets count optimizer updates; an update
     plays ``tasks_per_update`` tasks ``group_size`` times each.
     """
 

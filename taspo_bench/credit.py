@@ -116,9 +116,14 @@ def is_equal(returns: Sequence[float] | Array) -> bool:
     return len(values) == 0 or float(values.max() - values.min()) == 0.0
 
 
+def scheme_settings(scheme_class: type[CreditScheme]) -> list[str]:
+    """The names of a scheme's settings: the arguments of its class."""
+    return list(inspect.signature(scheme_class).parameters)
+
+
 def make_scheme(scheme_class: type[CreditScheme], settings: Mapping[str, Any]) -> CreditScheme:
     """A scheme with its settings; :class:`InputError` for one that it does not have."""
-    known = inspect.signature(scheme_class).parameters
+    known = scheme_settings(scheme_class)
     if unknown := sorted(set(settings) - set(known)):
         raise InputError(
             f"--set scheme.{unknown[0]}: method {scheme_class.name!r} has no such setting; "

@@ -15,7 +15,7 @@ from typing import Any
 from taspo_bench import registry
 from taspo_bench.ablations import TABLES, Variant
 from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, refuse_model_settings, resolve
-from taspo_bench.credit import make_scheme
+from taspo_bench.credit import make_scheme, scheme_settings
 from taspo_bench.engines import processes
 from taspo_bench.errors import InputError, unknown_name
 from taspo_bench.evaluation.evaluate import evaluation_splits
@@ -94,12 +94,19 @@ class Plan:
         for seed, env, row in itertools.product(self.seeds, self.envs, rows):
             cell = {"method": row.method, "env": env, "seed": seed, "data": self.data}
             own = registry.env_class(env).presets
-            config = resolve(self.preset, own, {**self.overrides, **row.overrides}, **cell)
+            config = resolve(self.preset, own, {**self._overrides_of(row), **row.overrides}, **cell)
             if row.method != WARM_START:
                 make_scheme(registry.method_class(config.method), config.scheme)
                 check_analyzer(config)
             cells.append(Cell(config, row.label))
         return cells
+
+    def _overrides_of(self, row: Variant) -> dict[str, Any]:
+        """The settings for one row: those of schemes where its own has them, or where no method has."""
+        known = {name for other in self.variants() for name in scheme_settings(registry.method_class(other.method))}
+        own = set() if row.method == WARM_START else set(scheme_settings(registry.method_class(row.method)))
+        foreign = {f"scheme.{name}" for name in known - own}
+        return {key: value for key, value in self.overrides.items() if key not in foreign}
 
     def check(self) -> None:
         """Open the data and look for the warm starts, so that a run fails before it begins, not in every cell."""

@@ -7,6 +7,7 @@ import pytest
 from taspo_bench.cli import parse_seeds
 from taspo_bench.config import PRESETS, parse_overrides, resolve
 from taspo_bench.errors import InputError
+from taspo_bench.run import Plan
 
 
 def test_an_override_beats_the_benchmark_and_the_benchmark_beats_the_preset():
@@ -43,6 +44,13 @@ def test_values_are_json_or_else_text():
     }  # fmt: skip
     with pytest.raises(InputError, match="key=value"):
         parse_overrides(["novalue"])
+
+
+def test_a_setting_of_schemes_goes_to_those_that_have_it():
+    cells = Plan.make(["grpo", "taspo"], ["searchqa"], None, "smoke", "embedded", {"scheme.eps": 0.2}).cells()
+    assert {cell.name: cell.config.scheme for cell in cells} == {"warm_start": {}, "grpo": {}, "taspo": {"eps": 0.2}}
+    with pytest.raises(InputError, match=r"scheme\.nothing: method 'grpo' has no such setting"):
+        Plan.make(["grpo", "taspo"], ["searchqa"], None, "smoke", "embedded", {"scheme.nothing": 1}).cells()
 
 
 def test_seeds_by_number_or_by_name():

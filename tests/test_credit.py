@@ -1,4 +1,4 @@
-"""Group advantages: METHOD.md's check values, and the cases in which they must be zero."""
+"""Group advantages: check values worked out by hand, and the cases in which they must be zero."""
 
 from __future__ import annotations
 

@@ -159,6 +159,21 @@ def test_the_presets_are_as_the_readme_says():
     assert [name for name, *_ in rows] == list(PRESETS)
 
 
+def test_the_presets_of_the_benchmarks_are_as_the_readme_says():
+    settings = r"(\d+) x (\d+) x (\d+), (\d+) turns"
+    rows = re.findall(
+        rf"^\| ([\w-]+) \| {settings} \| {settings} \| {settings} \|", (ROOT / "README.md").read_text(), re.M
+    )
+    assert [name.lower().replace("-", "") for name, *_ in rows] == ["alfworld", "webshop", "searchqa"]
+    for name, *numbers in rows:
+        env = registry.env_class(name.lower().replace("-", ""))
+        for place, preset in enumerate(("quick", "standard", "paper")):
+            config = resolve(preset, env.presets, {})
+            shown = [config.updates, config.tasks_per_update, config.group_size]
+            shown.append(config.max_turns or env.default_max_steps)
+            assert shown == [int(number) for number in numbers[4 * place : 4 * place + 4]], (name, preset)
+
+
 def test_the_demonstration_is_the_command_that_the_tutorial_shows():
     makefile = (ROOT / "Makefile").read_text()
     (shown,) = re.findall(

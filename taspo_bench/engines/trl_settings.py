@@ -64,7 +64,7 @@ WEIGHED: dict[str, tuple[object, ...]] = {
     "use_adaptive_entropy": (False,),
 }
 """Options of TRL with the values that are right where tokens weigh unequally. With any other TRL counts or compares
-by its mask of zeros and ones, in whose place the weights of METHOD.md's step 9 stand here."""
+by its mask of zeros and ones, in whose place the weights of docs/method.md's step 9 stand here."""
 
 
 def check_installed() -> None:
@@ -135,7 +135,7 @@ def steps_per_update(config: CellConfig) -> int:
 def make_config(config: CellConfig, output: Path, processes: int) -> GRPOConfig:
     """TRL's configuration: the cell's settings, then the user's options.
 
-    The loss is TRL's ``dapo`` sum over tokens, which the weights of METHOD.md's step 9 turn into the mean over
+    The loss is TRL's ``dapo`` sum over tokens, which the weights of docs/method.md's step 9 turn into the mean over
     trajectories of the mean over turns of the mean over tokens; ``delta`` is the dual clip.
     """
     import torch

@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer with our environments, credit schemes and aggregation (METHOD.md, steps 1 to 9).
+"""TRL's GRPOTrainer with our environments, credit schemes and aggregation (docs/method.md, steps 1 to 9).
 
 TRL keeps the loop, the loss and the distribution over processes. Three things are ours: the rollouts, the credit, and
 how much each token weighs. Groups may span processes: episodes are gathered, each group is credited once, by one

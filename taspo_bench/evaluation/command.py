@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from taspo_bench import registry
-from taspo_bench.api import Split
+from taspo_bench.api import Split, TextEnv
 from taspo_bench.config import MODEL_SETTINGS, SMOLLM2, CellConfig, names_model, resolve
 from taspo_bench.endpoint import PREFIX
 from taspo_bench.episode import Episode, write_episodes
@@ -94,18 +94,22 @@ def evaluate_policy(
     """Evaluate, print a table, and keep episodes and ``eval.json`` in ``out`` if it is given.
 
     Args:
+        settings: those of :func:`policy_by_name`, and ``max_turns``, a step limit shorter than the benchmark's.
         cluster: ``ray`` or ``ray:ADDRESS``: its workers play the tasks, ``BATCH`` at a time, and each may ask for
             ``cell_gpus`` and ``cell_memory`` among the settings. This process plays them if empty.
 
     Raises:
         RunError: a hosted model failed in some episodes; they count as lost in what was printed and kept.
     """
-    make_env = partial(registry.make_env, env, data=data)
+    settings = dict(settings or {})
+    own = [key for key in settings if key == "max_turns" or (cluster and key in ("cell_gpus", "cell_memory"))]
+    asked: dict[str, Any] = {key: settings.pop(key) for key in own}
+    max_turns = asked.pop("max_turns", None)
+    if not (max_turns is None or isinstance(max_turns, int)):
+        raise InputError(f"--set max_turns={max_turns}: give a whole number of turns")
+    make_env = partial(registry.make_env, env, data=data, max_steps=max_turns)
     first = make_env()
     splits = evaluation_splits(first.splits(), split_names, tasks)
-    settings = dict(settings or {})
-    own = [key for key in settings if cluster and key in ("cell_gpus", "cell_memory")]
-    asked = {key: float(settings.pop(key)) for key in own}
     policy = policy_by_name(policy_name, env, temperature, out, settings)
     if cluster and isinstance(policy, EndpointPolicy):
         raise InputError(f"--cluster {cluster}: a hosted model is asked from here; leave --cluster away")
@@ -119,7 +123,7 @@ def evaluate_policy(
         with Progress(console=console, transient=True) as progress:
             advance = partial(progress.advance, progress.add_task(split.name, total=len(split)))
             if cluster:
-                play = partial(_play, env, data, policy_name, temperature, settings, seed)
+                play = partial(_play, make_env, env, policy_name, temperature, settings, seed)
                 episodes = _shared(cluster, play, split, asked, advance)
             else:
                 episodes = evaluate(make_env, policy, split, seed, BATCH, progress=advance)
@@ -142,26 +146,32 @@ def evaluate_policy(
 
 
 def _play(
-    env: str, data: str, policy_name: str, temperature: float, settings: Mapping[str, Any], seed: int, split: Split
+    make_env: Callable[[], TextEnv],
+    env: str,
+    policy_name: str,
+    temperature: float,
+    settings: Mapping[str, Any],
+    seed: int,
+    split: Split,
 ) -> list[Episode]:
     """In a worker of a cluster: play a share of a split."""
     policy = policy_by_name(policy_name, env, temperature, settings=settings)
-    return evaluate(partial(registry.make_env, env, data=data), policy, split, seed, BATCH)
+    return evaluate(make_env, policy, split, seed, BATCH)
 
 
 def _shared(
     cluster: str,
     play: Callable[[Split], list[Episode]],
     split: Split,
-    asked: Mapping[str, float],
+    asked: Mapping[str, Any],
     advance: Callable[[int], None],
 ) -> list[Episode]:
     from taspo_bench.engines.ray_cluster import evaluate_shares
 
     resources = {
         "num_cpus": 1,
-        "num_gpus": asked.get("cell_gpus", 0.0),
-        "memory": asked.get("cell_memory", 0.0) * 10**9,
+        "num_gpus": float(asked.get("cell_gpus", 0)),
+        "memory": float(asked.get("cell_memory", 0)) * 10**9,
     }
     return evaluate_shares(cluster, play, split, BATCH, resources, advance)
 

@@ -1,6 +1,6 @@
 """The prompt of models that were not trained here: rules, task, the last few turns, and what may be done now.
 
-Each turn is a prompt of its own, as in the paper (METHOD.md, "history window"); the answer reasons freely and holds
+Each turn is a prompt of its own, as in the paper; the answer reasons freely and holds
 one action between tags.
 """
 

@@ -1,4 +1,4 @@
-"""The policy loss: a clipped surrogate in which every trajectory weighs the same (METHOD.md, step 9)."""
+"""The policy loss: a clipped surrogate in which every trajectory weighs the same (docs/method.md, step 9)."""
 
 from __future__ import annotations
 

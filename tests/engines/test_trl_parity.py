@@ -51,7 +51,7 @@ def own(config: CellConfig, scheme: str) -> tuple[float, dict[str, torch.Tensor]
     """Loss and gradients of one step of the own loop."""
     trainer = Trainer(config, corridor_policy(), *scheme_with_analyzer(scheme), make_corridor, TASKS)
     play = trainer.play
-    trainer.play = lambda number, progress=None: grouped(
+    trainer.play = lambda number: grouped(
         settled([episode for group in play(number) for episode in group.episodes]), config, number
     )
     trained = trainer.update(0)

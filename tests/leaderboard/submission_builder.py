@@ -18,6 +18,7 @@ from taspo_bench import registry
 from taspo_bench.api import Split, TextEnv
 from taspo_bench.episode import Episode, write_episodes
 from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
+from taspo_bench.evaluation.results import evaluation_record, split_record
 from taspo_bench.leaderboard.submission import Description, pack
 from taspo_bench.policies.policy import Policy, Response
 from taspo_bench.policies.scripted import ExpertPolicy, RandomPolicy
@@ -91,9 +92,11 @@ def evaluation(
 ) -> Path:
     """A folder as `taspo-bench eval --out` writes it."""
     folder.mkdir(parents=True)
+    splits = {}
     for split, episodes in play(env, policy, seed, tasks, data=data):
         write_episodes(folder / f"eval-{split.name}.jsonl.gz", episodes)
-    record = {"schema": 1, "method": method, "env": env, "seed": seed, "data_stamp": stamp(env, data)}
+        splits[split.name] = split_record(episodes, split)
+    record = evaluation_record(method, env, seed, splits, {}, stamp(env, data))
     (folder / "eval.json").write_text(json.dumps(record))
     return folder
 
@@ -106,9 +109,6 @@ def run_folder(folder: Path, methods: Sequence[str], env: str, tasks: int) -> Pa
     for method in methods:
         for seed in (0, 1):
             cell = evaluation(folder / "cells" / method / env / f"seed-{seed}", env, 0.6, seed, tasks, method)
-            record = json.loads((cell / "eval.json").read_text())
-            record["splits"] = {}
-            (cell / "eval.json").write_text(json.dumps(record))
             (cell / "episodes").mkdir()
             for path in cell.glob("eval-*.jsonl.gz"):
                 path.rename(cell / "episodes" / path.name)

@@ -47,8 +47,8 @@ def spread_outcomes(trainer: Trainer) -> None:
     """Give the untrained policy's episodes unequal returns, so that there is something to learn."""
     play = trainer.play
 
-    def spread(number, progress=None):
-        groups = play(number, progress)
+    def spread(number):
+        groups = play(number)
         for group in groups:
             for place, episode in enumerate(group.episodes):
                 episode.score, episode.won = float(place % 2), bool(place % 2)

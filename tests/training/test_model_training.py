@@ -55,8 +55,8 @@ def trainer_of(policy, **settings) -> Trainer:
     trainer = Trainer(config, policy, HalfGood(), None, make_env, ["key-1", "key-2"])
     play = trainer.play
 
-    def spread(number, progress=None):
-        groups = play(number, progress)
+    def spread(number):
+        groups = play(number)
         for group in groups:
             for place, episode in enumerate(group.episodes):
                 episode.score = float(place % 2)

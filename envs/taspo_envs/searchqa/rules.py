@@ -1,7 +1,7 @@
 """Advice read off a successful episode of Search-QA.
 
 A rule fits a turn when the passages that it builds on have been found and the one that it leads to has not. It may
-name an entity only where the agent has met it (METHOD.md, "The trap"): every word of an action that the question
+name an entity only where the agent has met it (docs/method.md, "The trap"): every word of an action that the question
 does not hold is demanded from the agent's own observations.
 """
 

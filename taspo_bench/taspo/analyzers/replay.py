@@ -1,7 +1,8 @@
 """The `replay` analyzer: guidance without a language model, verified by the environment itself.
 
 A sibling's success is pruned by replay, the benchmark reads rules off what remains, and a rule is given to a target
-where it fits the target's state and names nothing that the target could not know by then (METHOD.md, "The trap").
+where it fits the target's state and names nothing that the target could not know by then (docs/method.md, "The
+trap").
 """
 
 from __future__ import annotations
