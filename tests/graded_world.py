@@ -28,5 +28,5 @@ make_graded = partial(GradedCorridor, max_steps=3)
 TASKS = ["key-1", "key-2", "key-3"]
 CONFIG = {
     "updates": 2, "tasks_per_update": 3, "group_size": 4, "learning_rate": 1e-3, "env": "corridor", "seed": 5,
-    "kl_coef": 0.1, "entropy_coef": 0.01, "save_every": 1,
+    "warmup_updates": 2, "kl_coef": 0.1, "entropy_coef": 0.01, "save_every": 1,
 }  # fmt: skip

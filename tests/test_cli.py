@@ -130,11 +130,12 @@ def test_bad_input_is_one_line_exit_code_two_and_leaves_nothing(args, message, t
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    for flag in ([], ["--overwrite"]):
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')  # a model's folder, say
+    for flag in ([], ["--overwrite"], ["--resume"]):
         result = taspo_bench("run", "--method", "grpo", "--env", "searchqa", "--out", tmp_path, *SMALL, *flag)
-        assert result.returncode == 2 and "--out" in result.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+        assert result.returncode == 2 and "--out" in result.stderr, result.stderr
+    assert (tmp_path / "config.json").read_text() == '{"model_type": "llama"}'
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
 @pytest.mark.parametrize(

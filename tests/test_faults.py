@@ -180,6 +180,22 @@ def test_ctrl_c_or_a_lost_terminal_leaves_no_worker_and_the_run_goes_on_from_the
     assert numbers(folder) == unbroken
 
 
+def test_a_worker_that_is_killed_ends_the_run_with_one_line(tmp_path, unbroken):
+    folder = tmp_path / "run"
+    process = subprocess.Popen(
+        command("run", *SMALL, "--out", folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    began(process, "done: warm_start")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    workers = [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    os.kill(int(workers[0]), signal.SIGKILL)
+    _, told = process.communicate()
+    assert process.returncode == 1
+    assert "a worker was killed" in told and "--resume" in told and "Traceback" not in told
+    assert taspo_bench("run", "--resume", "--out", folder).returncode == 0
+    assert numbers(folder) == unbroken
+
+
 @pytest.mark.slow
 def test_failed_cells_run_again_and_finished_ones_do_not(whole_run, tmp_path):
     folder = shutil.copytree(whole_run, tmp_path / "run")

@@ -13,6 +13,7 @@ from run_builder import build_run, dump
 
 from taspo_bench.errors import DataError, RunError
 from taspo_bench.evaluation.publish import write_summary
+from taspo_bench.evaluation.results import episode_files
 
 PLOTS = {"credit", "gain", "generalization", "learning_curves", "profiles", "wall_clock"}
 SUMMARIES = [f"summary.{kind}" for kind in ("json", "csv", "md", "tex")]
@@ -27,6 +28,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def small(path: Path) -> Path:
     return build_run(path, methods=["taspo"], envs=["alfworld"], seeds=[0], n=6, updates=3)
+
+
+def test_episodes_that_a_kill_left_half_written_are_passed_over(tmp_path):
+    for name in ("train-00001.jsonl.gz", "train-00002.jsonl.gz.tmp", "eval-valid_seen.jsonl"):
+        (tmp_path / name).write_bytes(b"")
+    assert [path.name for path in episode_files(tmp_path, "train")] == ["train-00001.jsonl.gz"]
+    assert [path.name for path in episode_files(tmp_path, "eval")] == ["eval-valid_seen.jsonl"]
 
 
 def test_every_promised_file_is_there_and_no_temporary_one(run: Path) -> None:
