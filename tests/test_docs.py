@@ -174,6 +174,11 @@ def test_the_presets_of_the_benchmarks_are_as_the_readme_says():
             assert shown == [int(number) for number in numbers[4 * place : 4 * place + 4]], (name, preset)
 
 
+def test_the_table_of_the_readme_is_that_of_the_results():
+    table = (ROOT / "results/first_comparison/summary.md").read_text().split("### ")[1].split("\n\n")[1]
+    assert table.startswith("| method |") and table in (ROOT / "README.md").read_text()
+
+
 def test_the_demonstration_is_the_command_that_the_tutorial_shows():
     makefile = (ROOT / "Makefile").read_text()
     (shown,) = re.findall(
