@@ -183,7 +183,8 @@ def prepare_folder(folder: Path, resume: bool, overwrite: bool) -> None:
         is_run = stored_plan(folder) is not None or (folder / "cells").is_dir()
         if overwrite and not is_run:
             raise InputError(f"--out {folder}: holds files that are no run's; --overwrite removes runs only")
-        if resume and not is_run and any(path.name != LOCK for path in folder.iterdir()):
+        is_begun = all(path.name == LOCK or path.suffix == ".tmp" for path in folder.iterdir())  # and killed at once
+        if resume and not is_run and not is_begun:
             raise InputError(f"--resume: {folder} holds files that are no run's; name another --out")
         if not resume and not overwrite:
             raise InputError(

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from taspo_bench.errors import InputError
+from taspo_bench.run import prepare_folder
+
 SMALL = [
     "--preset", "smoke", "--set", "updates=1", "--set", "tasks_per_update=2", "--set", "eval_tasks=3",
 ]  # fmt: skip
@@ -61,6 +64,15 @@ def test_resume_with_other_settings_is_refused(finished):
     folder, _ = finished
     result = taspo_bench("run", "--resume", "--out", folder, "--method", "grpo", "--env", "searchqa", *SMALL)
     assert result.returncode == 2 and "other settings" in result.stderr
+
+
+def test_a_run_that_was_killed_before_it_wrote_its_plan_can_be_resumed(tmp_path):
+    for name in (".lock", "config.json.tmp"):
+        (tmp_path / name).write_text("")
+    prepare_folder(tmp_path, resume=True, overwrite=False)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="no run's"):
+        prepare_folder(tmp_path, resume=True, overwrite=False)
 
 
 def test_a_run_takes_more_methods_and_keeps_its_cells(tmp_path):
