@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from taspo_bench.api import TextEnv
 from taspo_bench.episode import Episode, Turn
 from taspo_bench.errors import TaspoBenchError
-from taspo_bench.policies.policy import Policy, Response
+from taspo_bench.policies.policy import Conversation, Policy, Response
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ def rollout(
     batch: int = 64,
     envs: list[TextEnv] | None = None,
     progress: Callable[[int], None] | None = None,
+    on_end: Callable[[Conversation, list[Episode]], None] | None = None,
 ) -> list[Episode]:
     """Play every start to its end, in the order given, ``batch`` episodes at a time.
 
@@ -40,6 +41,7 @@ def rollout(
     Args:
         envs: a pool that is kept between calls and grown as needed.
         progress: called with the number of episodes that just ended.
+        on_end: called with each batch's conversation and its episodes, in the conversation's order.
     """
     pool = [] if envs is None else envs
     episodes: list[Episode] = []
@@ -47,13 +49,16 @@ def rollout(
         chunk = starts[first : first + batch]
         while len(pool) < len(chunk):
             pool.append(make())
-        episodes += _play(pool[: len(chunk)], policy, chunk, progress)
+        conversation, played = _play(pool[: len(chunk)], policy, chunk, progress)
+        if on_end is not None:
+            on_end(conversation, played)
+        episodes += played
     return episodes
 
 
 def _play(
     envs: list[TextEnv], policy: Policy, starts: Sequence[Start], progress: Callable[[int], None] | None
-) -> list[Episode]:
+) -> tuple[Conversation, list[Episode]]:
     observations = [
         env.reset(seed=start.seed, options={"task_id": start.task_id})[0]
         for env, start in zip(envs, starts, strict=True)
@@ -75,7 +80,7 @@ def _play(
         if progress is not None and len(still) < len(live):
             progress(len(live) - len(still))
         live = still
-    return episodes
+    return conversation, episodes
 
 
 def _take_turn(env: TextEnv, episode: Episode, observation: str, response: Response) -> tuple[str, bool]:

@@ -106,17 +106,32 @@ def guided(episode: Episode, guidance: Guidance, fmt: Format, turns: range | Non
         return sequence
     last = max((turn for turn in turns if guidance.texts[turn] is not None), default=turns.start - 1)
     _append_turns(sequence, episode, range(turns.start, last + 1))
-    for span in list(sequence.spans):
-        text_here = guidance.texts[span.turn]
-        if text_here is None:
-            continue
-        prefix = span.start - fmt.cue_tokens
-        cue = sequence.ids[prefix : span.start]
-        response = sequence.ids[span.start : span.stop]
-        front = fmt.guide(text_here) + cue
-        start = sequence.extend_branch(prefix, front + response) + len(front)
-        sequence.spans.append(Span(span.turn, start, start + len(response), is_guided=True))
+    _append_branches(sequence, episode, guidance, fmt, turns)
     return sequence
+
+
+def guided_branches(episode: Episode, guidance: Guidance, fmt: Format) -> TokenSequence:
+    """The branches of :func:`guided` alone, for a main line whose keys and values are kept elsewhere."""
+    sequence = TokenSequence()
+    _append_branches(sequence, episode, guidance, fmt, range(len(episode.turns)))
+    return sequence
+
+
+def _append_branches(
+    sequence: TokenSequence, episode: Episode, guidance: Guidance, fmt: Format, turns: range
+) -> None:
+    """Append one branch for each of the turns that has a text."""
+    before = 0  # tokens of the main line in front of the turn
+    for index in turns:
+        turn, text = episode.turns[index], guidance.texts[index]
+        prompt = before + len(turn.prompt_ids)
+        before = prompt + len(turn.response_ids)
+        if text is None:
+            continue
+        prefix = prompt - fmt.cue_tokens
+        front = fmt.guide(text) + turn.prompt_ids[len(turn.prompt_ids) - fmt.cue_tokens :]
+        start = sequence.extend_branch(prefix, front + turn.response_ids) + len(front)
+        sequence.spans.append(Span(index, start, start + len(turn.response_ids), is_guided=True))
 
 
 def _guided_prompt(episode: Episode, index: int, guidance: Guidance, fmt: Format) -> TokenSequence:

@@ -26,6 +26,6 @@ def corridor_policy(seed: int = 0) -> LanguageModel:
     return policy
 
 
-def corridor_episodes(policy: LanguageModel, count: int = 6, batch: int = 64) -> list:  # type: ignore[type-arg]
+def corridor_episodes(policy: LanguageModel, count: int = 6, batch: int = 64, on_end=None) -> list:  # type: ignore
     starts = [Start(f"key-{1 + k % 3}", "train", 0, (7, k)) for k in range(count)]
-    return rollout(make_corridor, policy, starts, batch)
+    return rollout(make_corridor, policy, starts, batch, on_end=on_end)

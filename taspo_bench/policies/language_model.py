@@ -15,75 +15,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
-from transformers.cache_utils import Cache
 
 from taspo_bench.api import TextEnv
 from taspo_bench.errors import InputError
 from taspo_bench.policies.formats import Format
 from taspo_bench.policies.policy import Response
+from taspo_bench.policies.slot_cache import ContextCache, SlotCache
 from taspo_bench.policies.window import NO_ACTION, window_prompt
 
 FLOAT_COPY_COST = 20
 """Multiply-adds that take as long as copying one number, on the processors that were measured."""
 SHORTEST_BUCKET = 8
-
-
-class SlotCache(Cache):
-    """Keys and values of many contexts of different lengths, one slot each.
-
-    ``rows`` and ``columns`` (set before a forward pass) say where the new keys go; the pass sees the first ``width``
-    columns of its rows. What lies beyond a context's length is never attended to: masks go by position.
-    """
-
-    def __init__(self, slots: int, dtype: torch.dtype, device: torch.device) -> None:
-        super().__init__(layers=[])
-        self.slots = slots
-        self.capacity = 0
-        self.width = 0
-        self.rows: torch.Tensor | None = None
-        self.columns = torch.empty(0, 0, dtype=torch.long)
-        self._dtype = dtype
-        self._device = device
-        self._every = torch.arange(slots, device=device)
-        self._keys: list[torch.Tensor] = []
-        self._values: list[torch.Tensor] = []
-
-    def reserve(self, columns: int) -> None:
-        """Make room for contexts of that many tokens."""
-        if columns <= self.capacity:
-            return
-        self.capacity = max(columns, self.capacity * 3 // 2, 256)
-        for store in (self._keys, self._values):
-            for layer, old in enumerate(store):
-                new = old.new_zeros(old.shape[0], old.shape[1], self.capacity, old.shape[3])
-                new[:, :, : old.shape[2]] = old
-                store[layer] = new
-
-    @property
-    def floats_per_token(self) -> int:
-        """Numbers that one token of one context takes."""
-        return sum(part.shape[1] * part.shape[3] for part in (*self._keys, *self._values))
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        if layer_idx == len(self._keys):
-            for stores, states in ((self._keys, key_states), (self._values, value_states)):
-                shape = (self.slots, states.shape[1], self.capacity, states.shape[3])
-                stores.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
-        rows = self._every if self.rows is None else self.rows
-        seen = []
-        for store, new in ((self._keys[layer_idx], key_states), (self._values[layer_idx], value_states)):
-            store[rows[:, None], :, self.columns] = new.transpose(1, 2).to(self._dtype)
-            part = store[:, :, : self.width]
-            seen.append(part if self.rows is None else part[self.rows])
-        return seen[0], seen[1]
-
-    def get_seq_length(self, layer_idx: int = 0) -> int:
-        return self.width
-
-    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
-        return self.width, 0
 
 
 class LanguageModel:
@@ -136,17 +78,17 @@ class LanguageModel:
         """The same weights, sampled at another temperature."""
         return LanguageModel(self.name, self.model, self.format, temperature, self.context_tokens)
 
-    def begin(self, envs: Sequence[TextEnv], generators: Sequence[np.random.Generator]) -> _Conversation:
-        return _Conversation(self, envs, generators)
+    def begin(self, envs: Sequence[TextEnv], generators: Sequence[np.random.Generator]) -> CachedConversation:
+        return CachedConversation(self, envs, generators)
 
     def hidden(
-        self, ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: SlotCache | None = None
+        self, ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: ContextCache | None = None
     ) -> torch.Tensor:
         """Last hidden states (B, L, H). ``mask`` (B, 1, L, keys) is True where a token may look; None is causal."""
         cached = {} if cache is None else {self._cache_name: cache}
         masks: Any = mask
         if self._slides and mask is not None:
-            keys = positions if cache is None else torch.arange(cache.width, device=ids.device)[None]
+            keys = positions if cache is None else cache.key_positions(positions)
             near = positions[:, None, :, None] - keys[:, None, None, :] < self.decoder.config.sliding_window
             masks = {"full_attention": mask, "sliding_attention": mask & near}
         states: torch.Tensor = self.decoder(
@@ -155,7 +97,9 @@ class LanguageModel:
         return states
 
 
-class _Conversation:
+class CachedConversation:
+    """A :class:`~taspo_bench.policies.policy.Conversation`. Slot i of ``cache`` holds the context of index i."""
+
     def __init__(
         self, policy: LanguageModel, envs: Sequence[TextEnv], generators: Sequence[np.random.Generator]
     ) -> None:

@@ -114,6 +114,7 @@ class Trainer:
                     group.guidance = self.analyzer.guide(group)
         with watch.phase("scoring"):
             credits = [self.scheme.credit(group, self.scorer) for group in informative]
+            self.scorer.forget()
         with watch.phase("update"):
             learned = self.learn(number, informative, credits)
         keep_credit(informative, credits)
@@ -134,7 +135,9 @@ class Trainer:
         """The groups of an update: its tasks, ``group_size`` rollouts each."""
         config = self.config
         starts = update_starts(config, self.task_ids, number)
-        return grouped(rollout(self.make_env, self.policy, starts, config.batch, self._envs), config, number)
+        keep = self.scorer.remember if self.analyzer is not None and self.scheme.uses_guidance else None
+        played = rollout(self.make_env, self.policy, starts, config.batch, self._envs, on_end=keep)
+        return grouped(played, config, number)
 
     def learn(self, number: int, groups: Sequence[Group], credits: Sequence[Sequence[Credit]]) -> dict[str, float]:
         """One or more optimizer steps on the episodes of the informative groups."""

@@ -8,6 +8,7 @@ import torch
 
 from corridor import play
 from taspo_bench.episode import Guidance
+from taspo_bench.training import scoring
 from taspo_bench.training.scoring import PolicyScorer, micro_batches, score
 from taspo_bench.transcript import TokenSequence, full, guided
 from tiny_world import corridor_episodes, corridor_policy, make_corridor
@@ -70,6 +71,41 @@ def test_trajectory_guidance_stands_in_front_of_everything(policy, episodes):
             context = policy.format.guide("unlock door") + context_of(episode, index)
             expected = plain_logprobs(policy, context, turn.response_ids) - np.array(turn.logprobs)
             np.testing.assert_allclose(shift[index][: turn.sampled], expected[: turn.sampled], atol=1e-4)
+
+
+def test_kept_contexts_give_the_same_shifts_and_are_not_computed_again(policy, monkeypatch):
+    scorer = PolicyScorer(policy, make_corridor)
+    episodes = corridor_episodes(policy, batch=4, on_end=scorer.remember)  # two caches
+    guidance = [
+        Guidance([None if (turn + place) % 3 == 1 else f"take key {turn}" for turn in range(len(e.turns))], "turn")
+        for place, e in enumerate(episodes)
+    ]
+    sizes = []
+    hidden = policy.hidden
+    monkeypatch.setattr(policy, "hidden", lambda ids, *rest: sizes.append(ids.numel()) or hidden(ids, *rest))
+    kept = scorer.shift(episodes, guidance)
+    with_contexts = sum(sizes)
+    sizes.clear()
+    scorer.forget()
+    whole = scorer.shift(episodes, guidance)
+    assert 0 < with_contexts < sum(sizes) / 2
+    for ours, expected in zip(kept, whole, strict=True):
+        for turn, turn_expected in zip(ours, expected, strict=True):
+            np.testing.assert_allclose(turn, turn_expected, atol=1e-5)
+
+
+def test_contexts_beyond_the_limit_and_guidance_in_front_are_scored_whole(policy, monkeypatch):
+    scorer = PolicyScorer(policy, make_corridor)
+    episodes = corridor_episodes(policy, on_end=scorer.remember)
+    in_front = [Guidance(["unlock door"] * len(episode.turns), "trajectory") for episode in episodes]
+    kept = scorer.shift(episodes, in_front)
+    scorer.forget()
+    assert [[t.tolist() for t in e] for e in kept] == [
+        [t.tolist() for t in e] for e in scorer.shift(episodes, in_front)
+    ]
+    monkeypatch.setattr(scoring, "KEPT_BYTES", 10)
+    corridor_episodes(policy, on_end=scorer.remember)
+    assert not scorer._contexts
 
 
 def test_spans_cover_the_responses_and_nothing_else(policy, episodes):
