@@ -25,7 +25,11 @@ from taspo_bench.policies.window import NO_ACTION, window_prompt
 
 FLOAT_COPY_COST = 20
 """Multiply-adds that take as long as copying one number, on the processors that were measured."""
-SHORTEST_BUCKET = 8
+PASS_TOKENS = 16
+"""A forward pass costs what as many tokens do: the weights are read once ..."""
+PASS_OVERHEAD = 10**8
+"""... and in small models what as many multiply-adds do."""
+SHORTEST_SHARED = 16
 
 
 class LanguageModel:
@@ -148,21 +152,50 @@ class CachedConversation:
     def _beyond_shared(self, index: int, prompt: list[int]) -> list[int]:
         """What the cache lacks of a prompt: it still holds the beginning that the prompt shares with the last one."""
         before, self.prompts[index] = self.prompts[index], prompt
-        longest = min(len(before), len(prompt) - 1)
-        shared = next((k for k in range(longest) if before[k] != prompt[k]), longest)
-        self.lengths[index] = max(shared, 0)
+        shared = self.lengths[index] = _common_beginning([before, prompt])
         return prompt[shared:]
 
     def _prefill(self, new: dict[int, list[int]]) -> dict[int, torch.Tensor]:
+        """Append ids to the cached contexts; logits (V,) after each one's last.
+
+        What contexts begin with in common is computed once: an instruction, and a prompt that several rollouts have.
+        """
+        first: dict[tuple[int, ...], int] = {}
+        fresh = [row for row in new if not self.lengths[row]]
+        twins = {row: first.setdefault(tuple(new[row]), row) for row in fresh}
+        beginnings = list(first.values())
+        unlike = {row: ids for row, ids in new.items() if twins.get(row, row) == row}
+        shared = _common_beginning([new[row] for row in beginnings])
+        if len(beginnings) > 1 and shared >= SHORTEST_SHARED:
+            source, *others = beginnings
+            self._forward([source], np.array([new[source][:shared]], dtype=np.int64))
+            self.cache.copy(source, others, shared)
+            self.lengths[beginnings] = shared
+            unlike |= {row: new[row][shared:] for row in beginnings}
+        logits = self._append(unlike)
+        for row, twin in twins.items():
+            if row != twin:
+                self.cache.copy(twin, [row], len(new[row]))
+                self.lengths[row] = len(new[row])
+                logits[row] = logits[twin]
+        for row in new:
+            self.pending[row] = []
+        return logits
+
+    def _append(self, new: dict[int, list[int]]) -> dict[int, torch.Tensor]:
         """Append ids to the cached contexts, rows of like lengths together; logits (V,) after each one's last."""
-        buckets: dict[int, list[int]] = {}
-        for index, ids in new.items():
-            size = max(SHORTEST_BUCKET, 1 << (len(ids) - 1).bit_length())
-            buckets.setdefault(size, []).append(index)
+        affordable = PASS_TOKENS + PASS_OVERHEAD // self.policy.parameters  # padding, for one pass less
+        batches: list[list[int]] = []
+        wasted = 0
+        for row in sorted(new, key=lambda row: -len(new[row])):
+            wasted += len(new[batches[-1][0]]) - len(new[row]) if batches else 0
+            if not batches or wasted > affordable:
+                batches.append([])
+                wasted = 0
+            batches[-1].append(row)
         logits: dict[int, torch.Tensor] = {}
-        for rows in buckets.values():
-            longest = max(len(new[row]) for row in rows)
-            padded = np.zeros((len(rows), longest), dtype=np.int64)
+        for rows in batches:
+            padded = np.zeros((len(rows), len(new[rows[0]])), dtype=np.int64)
             for line, row in enumerate(rows):
                 padded[line, : len(new[row])] = new[row]
             hidden = self._forward(rows, padded)
@@ -171,7 +204,6 @@ class CachedConversation:
             for line, row in enumerate(rows):
                 logits[row] = picked[line]
                 self.lengths[row] += len(new[row])
-                self.pending[row] = []
         return logits
 
     def _forward(self, rows: list[int], ids: NDArray[np.int64]) -> torch.Tensor:
@@ -237,7 +269,9 @@ class CachedConversation:
         if self.policy.temperature == 0:
             tokens = logits.argmax(dim=-1)
         else:
-            mass = torch.softmax(logits / self.policy.temperature, dim=-1).double().cumsum(dim=-1)
+            is_cold = self.policy.temperature != 1
+            drawn = torch.log_softmax(logits / self.policy.temperature, dim=-1) if is_cold else logprobs
+            mass = drawn.exp().double().cumsum(dim=-1)
             draws = torch.tensor([[self.generators[row].random()] for row in rows], dtype=torch.float64)
             tokens = torch.searchsorted(mass, draws.to(mass.device) * mass[:, -1:], right=True)[:, 0]
             tokens = tokens.clamp(max=logits.shape[-1] - 1)
@@ -251,3 +285,9 @@ class CachedConversation:
             ids, logprobs = [*ids, fmt.stop_id], [*logprobs, 0.0]
         text, action, span = fmt.parse(ids, sampled)
         return Response(text, action, prompt_ids, ids, logprobs, span, sampled, restarts=fmt.window is not None)
+
+
+def _common_beginning(prompts: Sequence[Sequence[int]]) -> int:
+    """How many ids all prompts begin with in common, short of the last of the shortest."""
+    shortest = max(min(map(len, prompts), default=0) - 1, 0)
+    return next((place for place in range(shortest) if len({prompt[place] for prompt in prompts}) > 1), shortest)

@@ -54,6 +54,11 @@ class SlotCache(ContextCache):
                 new[:, :, : old.shape[2]] = old
                 store[layer] = new
 
+    def copy(self, source: int, rows: Sequence[int], width: int) -> None:
+        """Give other contexts the first tokens of one."""
+        for store in (*self._keys, *self._values):
+            store[list(rows), :, :width] = store[source, :, :width]
+
     @property
     def floats_per_token(self) -> int:
         """Numbers that one token of one context takes."""

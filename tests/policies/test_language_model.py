@@ -41,6 +41,39 @@ def test_an_idle_context_that_fills_the_cache_is_left_as_it_was(monkeypatch):
     np.testing.assert_allclose(following, expected, atol=1e-4)
 
 
+def test_what_prompts_begin_with_in_common_is_computed_once(monkeypatch):
+    policy = corridor_policy()
+    conversation = policy.begin([], [np.random.default_rng(seed) for seed in range(5)])
+    monkeypatch.setattr(type(conversation), "_idling_is_cheaper", lambda *_: False)
+    common = [token % 50 + 10 for token in range(40)]
+    tails = [[11, 12, 13], [11, 12, 13], [14, 15], [16], [11, 12, 13]]
+    computed = []
+    hidden = policy.hidden
+    monkeypatch.setattr(policy, "hidden", lambda ids, *rest: computed.append(ids.shape) or hidden(ids, *rest))
+    with torch.inference_mode():
+        logits = conversation._prefill({row: common + tail for row, tail in enumerate(tails)})
+        assert sorted(map(tuple, computed)) == [(1, 40), (3, 3)]
+        following = conversation._forward([0, 1, 2, 3, 4], np.full((5, 1), 9))
+        for row, tail in enumerate(tails):
+            expected = policy.decoder(input_ids=torch.tensor([[*common, *tail, 9]])).last_hidden_state[0]
+            np.testing.assert_allclose(following[row, 0], expected[-1], atol=1e-4)
+            np.testing.assert_allclose(logits[row], policy.head(expected[-2]), atol=1e-4)
+
+
+def test_a_batch_is_not_filled_with_padding(monkeypatch):
+    policy = corridor_policy()
+    conversation = policy.begin([], [np.random.default_rng(seed) for seed in range(6)])
+    monkeypatch.setattr(type(conversation), "_idling_is_cheaper", lambda *_: False)
+    monkeypatch.setattr("taspo_bench.policies.language_model.PASS_OVERHEAD", 0)
+    computed = []
+    hidden = policy.hidden
+    monkeypatch.setattr(policy, "hidden", lambda ids, *rest: computed.append(ids.numel()) or hidden(ids, *rest))
+    prompts = [[token + 10] * length for token, length in enumerate((100, 99, 60, 58, 5, 101))]
+    with torch.inference_mode():
+        conversation._prefill(dict(enumerate(prompts)))
+    assert sum(computed) - sum(map(len, prompts)) <= 6 and len(computed) == 3
+
+
 def test_an_episode_does_not_depend_on_the_batch_it_is_played_in():
     policy = corridor_policy()
     together = corridor_episodes(policy, batch=6)
