@@ -250,12 +250,17 @@ def evaluate_command(
 
 
 @app.command()
-def compare(runs: Annotated[list[Path], typer.Argument(help="Run folders.")], paper: Paper = False) -> None:
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    baseline: Annotated[str, typer.Option("--baseline", help="Method to compare the others with.")] = "grpo",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for all tables and the plots.")] = None,
+    paper: Paper = False,
+) -> None:
     """Compare the methods of several runs in one table."""
     from taspo_bench.evaluation.publish import compare as compare_runs
     from taspo_bench.evaluation.table_formats import terminal_table
 
-    console.print(terminal_table(compare_runs(runs), paper))
+    console.print(terminal_table(compare_runs(runs, baseline, out, paper), paper))
 
 
 @app.command()

@@ -31,6 +31,7 @@ MAX_ANSWER_BYTES = 1_000_000
 MAX_WAIT_S = 30.0
 TEMPORARY = (408, 409, 429, 500, 502, 503, 504, 529)
 PREFIX = "endpoint:"
+SCHEMA = 1
 
 Result = TypeVar("Result")
 
@@ -277,6 +278,7 @@ class ChatEndpoint:
         line = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "request": digest,
+            "schema": SCHEMA,
             "model": self.model,
             "attempt": attempt,
             "seconds": round(time.monotonic() - started, 3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import json
 import os
 import subprocess
@@ -44,6 +45,23 @@ def test_a_run_prints_its_table_and_leaves_its_files(finished):
     assert list((folder / "plots").glob("*.png")) and list((folder / "plots").glob("*.svg"))
     assert (folder / "cells/taspo/searchqa/seed-0/eval.json").is_file()
     assert not list(folder.rglob("*.tmp"))
+
+
+def test_every_record_says_which_schema_it_is_of(finished):
+    folder, _ = finished
+    seen = set()
+    for path in folder.rglob("*"):
+        if path.suffix == ".gz":
+            lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        elif path.suffix == ".jsonl":
+            lines = path.read_text().splitlines()
+        elif path.suffix == ".json" and path.name != "tokenizer.json":  # of the format of tokenizers
+            lines = [path.read_text()]
+        else:
+            continue
+        seen.add(path.name)
+        assert lines and all("schema" in json.loads(line) for line in lines), path
+    assert {"metrics.jsonl", "config.json", "eval.json", "summary.json", "card.json"} <= seen
 
 
 def test_a_finished_run_resumes_to_nothing_and_the_same_summary(finished):

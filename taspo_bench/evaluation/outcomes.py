@@ -62,6 +62,12 @@ class Outcomes:
         """Bootstrap samples of each seed's success (reps, seeds)."""
         return seed_draws(self.won, self.bench.weights, self.drawn_seeds)
 
+    def draws_beside(self, other: Outcomes) -> Array:
+        """:attr:`draws` with the seeds that were drawn for ``other``, where both have the same seeds."""
+        if self.seeds != other.seeds or self.bench.env != other.bench.env:
+            return self.draws
+        return seed_draws(self.won, self.bench.weights, other.drawn_seeds)
+
 
 def _generator(*names: str) -> np.random.Generator:
     # by name, not by position: a figure does not depend on what else stands in the run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from taspo_bench.config import WARM_START
 from taspo_bench.episode import Episode
-from taspo_bench.errors import DataError, RunError
+from taspo_bench.errors import DataError, InputError, RunError, unknown_name
 from taspo_bench.evaluation.breakdowns import result_records, wall_clock_table
 from taspo_bench.evaluation.episode_sample import sample_episodes
 from taspo_bench.evaluation.outcomes import gather
@@ -17,7 +17,8 @@ from taspo_bench.evaluation.plot_style import save
 from taspo_bench.evaluation.plots import gain, generalization, profiles
 from taspo_bench.evaluation.report import render_report
 from taspo_bench.evaluation.results import Cell, Run, read_run
-from taspo_bench.evaluation.summary import Summary, summarize
+from taspo_bench.evaluation.summary import BASELINE, Summary, summarize
+from taspo_bench.evaluation.table import Table
 from taspo_bench.evaluation.table_formats import to_csv, to_latex, to_markdown
 from taspo_bench.evaluation.tables import all_tables
 from taspo_bench.evaluation.training_plots import Log, credit, learning_curves, phase_seconds, wall_clock
@@ -56,36 +57,49 @@ def write_summary(run_dir: Path, paper: bool = False) -> Summary:
 
 
 def _publish(run: Run, summary: Summary, paper: bool) -> None:
-    tables = all_tables(summary, paper)
-    write_text(run.path / "summary.json", json.dumps(summary.to_json(), indent=1) + "\n")
-    write_text(run.path / "summary.csv", to_csv(*result_records([*summary.warm_start, *summary.results])))
-    write_text(run.path / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
-    write_text(run.path / "summary.tex", "\n".join(map(to_latex, tables)))
-
-    logs = {cell.key: cell.metrics() for cell in run.cells if cell.method != WARM_START}
+    tables = _write_tables(run.path, summary, paper)
+    logs = _logs(run.cells)
     sample = sample_episodes(run.cells)
-    (run.path / "plots").mkdir(exist_ok=True)
-    names = _draw(run, summary, logs, [episode for episode in sample.episodes if episode[1].split == "train"])
+    trained = [episode for episode in sample.episodes if episode[1].split == "train"]
+    names = _draw(run.path, run.cells, summary, logs, trained)
     if seconds := phase_seconds(logs):
         tables.append(wall_clock_table(seconds))
     write_text(run.path / "report.html", render_report(run, summary, tables, names, sample))
 
 
+def _write_tables(folder: Path, summary: Summary, paper: bool) -> list[Table]:
+    tables = all_tables(summary, paper)
+    write_text(folder / "summary.json", json.dumps(summary.to_json(), indent=1) + "\n")
+    write_text(folder / "summary.csv", to_csv(*result_records([*summary.warm_start, *summary.results])))
+    write_text(folder / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
+    write_text(folder / "summary.tex", "\n".join(map(to_latex, tables)))
+    return tables
+
+
+def _logs(cells: Sequence[Cell]) -> dict[tuple[str, str, int], Log]:
+    return {cell.key: cell.metrics() for cell in cells if cell.method != WARM_START}
+
+
 def _draw(
-    run: Run, summary: Summary, logs: dict[tuple[str, str, int], Log], trained: list[tuple[str, Episode]]
+    folder: Path,
+    cells: Sequence[Cell],
+    summary: Summary,
+    logs: dict[tuple[str, str, int], Log],
+    trained: list[tuple[str, Episode]],
 ) -> list[str]:
     """Draw every plot that has data; the names of those drawn."""
     drawings: dict[str, Figure | None] = {
         "generalization": generalization(summary),
         "gain": gain(summary),
-        "profiles": profiles(gather(run.cells), summary),
+        "profiles": profiles(gather(cells), summary),
         "learning_curves": learning_curves(logs, summary),
         "wall_clock": wall_clock(phase_seconds(logs), summary),
         "credit": credit(_telling(trained)),
     }
     drawn = {name: figure for name, figure in drawings.items() if figure is not None}
+    (folder / "plots").mkdir(exist_ok=True)
     for name, figure in drawn.items():
-        save(figure, run.path / "plots", name)
+        save(figure, folder / "plots", name)
     return list(drawn)
 
 
@@ -103,11 +117,20 @@ def _telling(episodes: list[tuple[str, Episode]]) -> list[tuple[str, Episode]]:
     return [best[won] for won in (True, False) if won in best]
 
 
-def compare(run_dirs: Sequence[Path]) -> Summary:
+def compare(
+    run_dirs: Sequence[Path], baseline: str = BASELINE, out: Path | None = None, paper: bool = False
+) -> Summary:
     """The summary of several runs side by side. A method that stands in several is named with its run.
 
+    Args:
+        baseline: the method that the others are compared with.
+        out: folder for summary.{json,csv,md,tex} and plots/; nothing is written if None.
+        paper: add the paper's figures as reference rows to what is written.
+
     Raises:
+        InputError: no run has the baseline that was asked for, or ``out`` is a run's folder.
         DataError: no run folder, or runs that were made with other data or other tasks.
+        RunError: a file could not be written.
     """
     runs = [read_run(run_dir) for run_dir in run_dirs]
     names = [run.path.resolve().name for run in runs]
@@ -123,7 +146,24 @@ def compare(run_dirs: Sequence[Path]) -> Summary:
                 cell.method = f"{cell.method} ({label})"
             cells.append(cell)
     _check_data(cells)
-    return summarize(cells)
+    methods = {cell.method for cell in cells} - {WARM_START}
+    if baseline not in {*methods, BASELINE}:
+        raise unknown_name("baseline", baseline, sorted(methods))
+    summary = summarize(cells, baseline)
+    if out is not None:
+        _write_comparison(out, cells, summary, paper)
+    return summary
+
+
+def _write_comparison(out: Path, cells: Sequence[Cell], summary: Summary, paper: bool) -> None:
+    if (out / "cells").exists():
+        raise InputError(f"--out {out}: a run with a summary of its own; choose another folder")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        _write_tables(out, summary, paper)
+        _draw(out, cells, summary, _logs(cells), [])
+    except OSError as error:
+        raise RunError(f"{out}: cannot be written to ({error.strerror or error}); choose another --out") from error
 
 
 def _check_data(cells: Sequence[Cell]) -> None:

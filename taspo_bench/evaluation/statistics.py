@@ -63,6 +63,14 @@ def percentile_interval(draws: Array, confidence: float = CONFIDENCE) -> tuple[f
     return float(low), float(high)
 
 
+def t_estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+    """Mean of two or more runs, with Student's interval."""
+    array = np.asarray(values, dtype=np.float64)
+    centre, error = float(array.mean()), float(stats.sem(array))
+    reach = error * float(stats.t.ppf(0.5 + confidence / 2, len(array) - 1))
+    return Estimate(centre, centre - reach, centre + reach)
+
+
 def stratified_draws(scores: Array, rng: np.random.Generator, reps: int = REPS) -> Array:
     """Bootstrap samples of ``scores`` (runs, strata): runs drawn with replacement in each stratum by itself.
 

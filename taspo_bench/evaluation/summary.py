@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from taspo_bench.config import WARM_START
+from taspo_bench.evaluation.late_training import LateTraining, late_training
 from taspo_bench.evaluation.outcomes import Outcomes, gather, gather_warm_start
 from taspo_bench.evaluation.results import Cell
 from taspo_bench.evaluation.statistics import (
@@ -130,6 +131,7 @@ class Summary:
     warm_start: tuple[Result, ...]
     gains: tuple[Gain, ...]
     gaps: tuple[Gap, ...]
+    late_training: tuple[LateTraining, ...]
     aggregates: tuple[Aggregate, ...]
     cells: tuple[CellState, ...]
 
@@ -155,6 +157,7 @@ def summarize(cells: Sequence[Cell], baseline: str = BASELINE) -> Summary:
         warm_start=tuple(_result(outcome) for outcome in gather_warm_start(cells)),
         gains=tuple(_gains(outcomes, reference)),
         gaps=tuple(_gaps(outcomes)),
+        late_training=tuple(late_training(cells, reference)),
         aggregates=tuple(_aggregates(outcomes, reference)),
         cells=tuple(CellState(*cell.key, cell.error) for cell in cells),
     )
@@ -199,7 +202,7 @@ def _mark_best(results: Sequence[Result], outcomes: Sequence[Outcomes]) -> list[
 def _difference(ours: Outcomes, theirs: Outcomes) -> tuple[float, float]:
     if is_alike(ours.won) or is_alike(theirs.won):
         return difference_interval(_success(ours), _success(theirs))
-    return percentile_interval(mean(ours.draws) - mean(theirs.draws))
+    return percentile_interval(mean(ours.draws) - mean(theirs.draws_beside(ours)))
 
 
 def _success(outcome: Outcomes, statistic: Statistic = mean) -> Estimate:
@@ -241,7 +244,7 @@ def _relative(pairs: Sequence[tuple[Outcomes, Outcomes]]) -> Estimate | None:
     value = np.mean([relative_gain(ours.won.mean(), theirs.won.mean()) for ours, theirs in pairs])
     if not np.isfinite(value):
         return None
-    gains = [relative_gain(mean(ours.draws), mean(theirs.draws)) for ours, theirs in pairs]
+    gains = [relative_gain(mean(ours.draws), mean(theirs.draws_beside(ours))) for ours, theirs in pairs]
     return Estimate(float(value), *percentile_interval(np.mean(gains, axis=0)))
 
 
@@ -314,7 +317,9 @@ def _aggregate(
 
 
 def _is_tied(columns: Sequence[Outcomes], top: Sequence[Outcomes]) -> bool:
-    differences = [mean(ours.draws) - mean(theirs.draws) for ours, theirs in zip(columns, top, strict=True)]
+    differences = [
+        mean(ours.draws) - mean(theirs.draws_beside(ours)) for ours, theirs in zip(columns, top, strict=True)
+    ]
     low, high = percentile_interval(np.mean(differences, axis=0))
     return low <= 0 <= high
 

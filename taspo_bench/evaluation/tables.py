@@ -28,6 +28,7 @@ def all_tables(summary: Summary, paper: bool = False) -> list[Table]:
         aggregate_table(summary),
         gain_table(summary),
         gap_table(summary),
+        late_training_table(summary),
         score_table(summary),
         *family_tables(summary),
         paired_table(summary),
@@ -181,4 +182,24 @@ def gap_table(summary: Summary) -> Table:
         "interval; near 0: the policy generalizes as well as it fits.",
         ("method", *summary.envs),
         tuple(rows),
+    )
+
+
+def late_training_table(summary: Summary) -> Table:
+    """Success in training, in the last quarter of the updates."""
+    rows = {(row.method, row.env): row for row in summary.late_training}
+    envs = list(dict.fromkeys(row.env for row in summary.late_training))
+    lines = []
+    for method in dict.fromkeys(row.method for row in summary.late_training):
+        own = [rows.get((method, env)) for env in envs]
+        entries = [(share(row.success), points(row.difference)) if row else (NONE, NONE) for row in own]
+        lines.append(plain_row(method, *(text for pair in entries for text in pair)))
+    return Table(
+        "late training",
+        "Success in training (%)",
+        "Share of episodes won in the last quarter of the updates, mean over seeds with Student's 95 % interval, and "
+        f"the difference from {summary.baseline or 'the baseline'} in points, paired by seed: runs of one seed play "
+        "the same training tasks in the same order.",
+        ("method", *(f"{env}{what}" for env in envs for what in ("", " difference"))),
+        tuple(lines),
     )

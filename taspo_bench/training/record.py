@@ -10,6 +10,8 @@ from taspo_bench.episode import write_episodes
 from taspo_bench.files import write_text
 from taspo_bench.training.loop import Trained
 
+SCHEMA = 1
+
 
 def begin(folder: Path, updates: int) -> None:
     """Cut the metrics back to their first lines: those of the updates that the checkpoint knows of."""
@@ -21,7 +23,7 @@ def begin(folder: Path, updates: int) -> None:
 def add(folder: Path, config: CellConfig, done: int, trained: Trained) -> bool:
     """Add what update number ``done`` (from 1) did; whether it is one whose episodes and weights are kept."""
     with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(trained.metrics) + "\n")
+        file.write(json.dumps({"schema": SCHEMA, **trained.metrics}) + "\n")
     is_kept = done % config.save_every == 0 or done == config.updates
     if is_kept:
         write_episodes(folder / "episodes" / f"train-{done:05d}.jsonl.gz", trained.episodes)

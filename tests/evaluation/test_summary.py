@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from run_builder import build_run, dump
 
-from taspo_bench.errors import DataError
+from taspo_bench.errors import DataError, InputError
 from taspo_bench.evaluation.publish import compare
 from taspo_bench.evaluation.results import read_run
 from taspo_bench.evaluation.summary import Result, Summary, summarize
@@ -53,6 +53,46 @@ def test_a_cell_without_a_result_counts_as_zero_in_every_figure(tmp_path: Path, 
     (failure,) = summary.failed
     assert (failure.method, failure.env, failure.seed) == ("taspo", "alfworld", 1)
     assert failure.error == ("RunError: out of luck" if how == "failed" else "not finished")
+
+
+def test_late_training_is_paired_by_seed_with_students_interval(tmp_path: Path) -> None:
+    path = build_run(tmp_path / "run", envs=["alfworld"], seeds=(3, 4, 5), n=6, updates=9)
+    late = {"grpo": (0.3, 0.5, 0.4), "taspo": (0.4, 0.7, 0.4)}
+    for method, values in late.items():
+        for seed, value in zip((3, 4, 5), values, strict=True):
+            log = [{"success": 0.9}] * 7 + [{"success": value - 0.1}, {"success": value + 0.1}]
+            lines = "".join(json.dumps(line) + "\n" for line in log)
+            (path / f"cells/{method}/alfworld/seed-{seed}/metrics.jsonl").write_text(lines)
+    grpo, taspo = summarize(read_run(path).cells).late_training
+    assert grpo.difference is None and grpo.per_seed == pytest.approx(late["grpo"])
+    assert taspo.success.value == pytest.approx(0.5)
+    assert taspo.difference is not None
+    reach = 4.302653 * 0.1 / 3**0.5  # t of 2 degrees of freedom; the differences .1, .2, 0 have deviation .1
+    expected = pytest.approx((0.1, 0.1 - reach, 0.1 + reach), abs=1e-6)
+    assert (taspo.difference.value, taspo.difference.low, taspo.difference.high) == expected
+
+    dump(path / "cells/taspo/alfworld/seed-4/failed.json", {"error": "RunError: out of luck"})
+    _, taspo = summarize(read_run(path).cells).late_training
+    assert taspo.per_seed == pytest.approx((0.4, 0.0, 0.4))
+
+
+def test_runs_of_equal_seeds_are_drawn_together(tmp_path: Path) -> None:
+    """Seeds that are easy for both methods do not blur their difference."""
+
+    def skill(method: str, env: str, kind: str, seed: int) -> float:
+        return {"warm_start": 0.1}.get(method, (0.2 if seed % 2 else 0.8) + 0.1 * (method == "taspo"))
+
+    path = build_run(tmp_path / "run", envs=["alfworld"], seeds=range(8), n=200, skill=skill)
+    (seen, _) = summarize(read_run(path).cells).gains
+    assert seen.difference.high - seen.difference.low < 0.15
+    for seed in range(8):
+        cell = path / f"cells/taspo/alfworld/seed-{seed}"
+        record = json.loads((cell / "eval.json").read_text())
+        dump(cell / "eval.json", {**record, "seed": seed + 8})
+        cell.rename(cell.with_name(f"seed-{seed + 8}"))
+    apart = [cell for cell in read_run(path).cells if not cell.error]
+    (seen, _) = summarize(apart).gains
+    assert seen.difference.high - seen.difference.low > 0.3
 
 
 def test_an_environment_that_no_cell_finished_still_counts_in_the_average(tmp_path: Path) -> None:
@@ -150,6 +190,21 @@ def test_comparing_runs_names_a_method_that_stands_in_both(tmp_path: Path) -> No
     first = build_run(tmp_path / "first", envs=["alfworld"], n=10)
     second = build_run(tmp_path / "second", methods=["taspo"], envs=["alfworld"], n=10)
     assert compare([first, second]).methods == ("grpo", "taspo (first)", "taspo (second)")
+
+
+def test_a_comparison_has_any_baseline_and_is_written_on_request(tmp_path: Path) -> None:
+    first = build_run(tmp_path / "first", envs=["alfworld"], n=10)
+    second = build_run(tmp_path / "second", methods=["random_weights"], envs=["alfworld"], n=10)
+    summary = compare([first, second], "random_weights", tmp_path / "both")
+    assert {gain.method for gain in summary.gains} == {"grpo", "taspo"}
+    assert all(row.difference for row in summary.late_training if row.method != "random_weights")
+    names = {str(path.relative_to(tmp_path / "both")) for path in (tmp_path / "both").rglob("*.*")}
+    assert {"summary.md", "summary.csv", "summary.tex", "summary.json", "plots/learning_curves.svg"} <= names
+    assert "Paired differences from random" in (tmp_path / "both/summary.md").read_text()
+    with pytest.raises(InputError, match="unknown baseline 'tapso': did you mean 'taspo'"):
+        compare([first, second], "tapso")
+    with pytest.raises(InputError, match="a run with a summary of its own"):
+        compare([first, second], out=first)
 
 
 def test_comparing_runs_of_one_folder_name_names_them_by_path(tmp_path: Path) -> None:

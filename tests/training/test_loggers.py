@@ -33,6 +33,7 @@ def cell_folder(tmp_path: Path) -> Path:
 
 def figures(folder: Path) -> tuple[list[dict], dict]:
     metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert all(line.pop("schema") == 1 for line in metrics)
     return metrics, json.loads((folder / "eval.json").read_text())["splits"]
 
 
