@@ -57,7 +57,7 @@ class SlotCache(ContextCache):
     def copy(self, source: int, rows: Sequence[int], width: int) -> None:
         """Give other contexts the first tokens of one."""
         for store in (*self._keys, *self._values):
-            store[list(rows), :, :width] = store[source, :, :width]
+            store[list(rows), :, :width] = store[source, :, :width].clone()
 
     @property
     def floats_per_token(self) -> int:
