@@ -138,6 +138,7 @@ def evaluate_policy(
 
         stamp = asdict(first.data_stamp())
         record = evaluation_record(policy.name if hosted else policy_name, env, seed, records, seconds, stamp)
+        record["max_turns"] = first.max_steps
         if hosted:
             record["endpoint"] = hosted
         write_json(out / "eval.json", record)

@@ -14,7 +14,8 @@ from taspo_bench.evaluation.results import Cell, episode_files, read_json, read_
 
 @dataclass(frozen=True)
 class Source:
-    """The evaluation of one (method, benchmark, seed). ``files`` is empty where a run's cell failed."""
+    """The evaluation of one (method, benchmark, seed). ``files`` is empty where a run's cell failed; ``max_turns`` is
+    None where a record is of a version that did not keep it."""
 
     method: str
     env: str
@@ -22,6 +23,7 @@ class Source:
     files: tuple[Path, ...]
     stamp: dict[str, Any]
     config: dict[str, Any] = field(default_factory=dict)
+    max_turns: int | None = None
     environment_steps: int | None = None
     response_tokens: int | None = None
 
@@ -74,6 +76,7 @@ def _cell(cell: Cell) -> Source:
         files=files,
         stamp=cell.data_stamp,
         config=cell.config,
+        max_turns=cell.config.get("max_turns"),
         environment_steps=0 if untrained else int(metrics[-1]["env_steps"]) if metrics else None,
         response_tokens=0 if untrained else _tokens(metrics),
     )
@@ -99,4 +102,4 @@ def _evaluation(folder: Path) -> Source:
         raise DataError(f"{folder / 'eval.json'}: not an evaluation record ({error!r}); evaluate again") from error
     if config:  # one cell of a run: its training log stands beside
         return _cell(Cell(method, env, seed, folder, config, data_stamp=stamp))
-    return Source(method, env, seed, files, stamp)
+    return Source(method, env, seed, files, stamp, max_turns=record.get("max_turns"))

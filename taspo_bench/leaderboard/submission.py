@@ -85,7 +85,7 @@ def pack(
 
 
 def _environment(name: str, sources: Sequence[Source], data: str | None) -> TextEnv:
-    limits = {source.config.get("max_turns") for source in sources if source.config}
+    limits = {source.max_turns for source in sources if source.max_turns}
     places = {source.config.get("data") for source in sources if source.config}
     if len(limits) > 1 or len(places) > 1:
         raise InputError(f"{name}: the runs were made with different data or step limits; pack them one by one")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from submission_builder import describe, evaluation, play, run_folder, stamp, submission, unpacked
 from typer.testing import CliRunner
 
 from taspo_bench.episode import Turn, read_episodes, write_episodes
 from taspo_bench.errors import DataError, InputError
+from taspo_bench.evaluation.command import evaluate_policy
 from taspo_bench.leaderboard.commands import submit_app
 from taspo_bench.leaderboard.submission import pack
 from taspo_bench.leaderboard.verify import verify
@@ -161,6 +164,14 @@ def test_a_shorter_step_limit_is_declared(run: Path, tmp_path: Path) -> None:
     archive = submission(tmp_path / "x.tar.gz", [short])
     benchmark = verify(archive).benchmarks["alfworld"]
     assert (benchmark.max_turns, benchmark.own_max_turns) == (20, 50)
+
+
+def test_an_evaluation_with_a_shorter_limit_is_declared_and_verified(tmp_path: Path) -> None:
+    folder, quiet = tmp_path / "short", Console(file=io.StringIO())
+    evaluate_policy(quiet, "webshop", "random", ["valid_seen"], "embedded", 3, 0, 1.0, folder, {"max_turns": 3})
+    verdict = verify(submission(tmp_path / "x.tar.gz", [folder]))
+    benchmark = verdict.benchmarks["webshop"]
+    assert (benchmark.max_turns, benchmark.own_max_turns, verdict.problems) == (3, 15, [])
 
 
 def test_folders_that_are_no_evaluation_are_refused_in_one_line(tmp_path: Path) -> None:
