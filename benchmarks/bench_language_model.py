@@ -31,7 +31,7 @@ from taspo_bench.rollout import Start, rollout
 from taspo_bench.taspo.scheme import TASPO
 from taspo_bench.training.checkpoint import load_tiny
 from taspo_bench.training.loop import Trainer
-from taspo_bench.training.scoring import PolicyScorer, score
+from taspo_bench.training.scoring import score
 from taspo_bench.transcript import Span, TokenSequence, sequences
 
 
@@ -166,13 +166,12 @@ def overhead_of_tiny() -> None:
     config = CellConfig(env="alfworld", tasks_per_update=4, group_size=8, max_turns=15, kl_coef=0.0, entropy_coef=0.0)
     policy = load_tiny(warm_start_folder(config))
     make_env = partial(registry.make_env, "alfworld", max_steps=15)
-    trainer = Trainer(config, policy, TASPO(), None, make_env, make_env().splits()["train"].task_ids)
-    scorer = PolicyScorer(policy, make_env)
+    trainer = Trainer(config, policy, TASPO(), _EveryTurnAdvised(), make_env, make_env().splits()["train"].task_ids)
     groups = trainer.play(0)
     work: dict[str, Callable[[], object]] = {
-        "rollout": lambda: trainer.play(0),
+        "rollout": lambda: groups.__setitem__(slice(None), trainer.play(0)),
         "scoring": lambda: [
-            scorer.shift(group.episodes, [text for text in _EveryTurnAdvised().guide(group) if text])
+            trainer.scorer.shift(group.episodes, [text for text in _EveryTurnAdvised().guide(group) if text])
             for group in groups
         ],
         "update": lambda: trainer.learn(

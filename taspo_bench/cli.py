@@ -252,7 +252,7 @@ def evaluate_command(
 @app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
-    baseline: Annotated[str, typer.Option("--baseline", help="Method to compare the others with.")] = "grpo",
+    baseline: Annotated[str, typer.Option("--baseline", help="Compare with this method; grpo if unset.")] = "",
     out: Annotated[Path | None, typer.Option("--out", help="Folder for all tables and the plots.")] = None,
     paper: Paper = False,
 ) -> None:
@@ -260,7 +260,7 @@ def compare(
     from taspo_bench.evaluation.publish import compare as compare_runs
     from taspo_bench.evaluation.table_formats import terminal_table
 
-    console.print(terminal_table(compare_runs(runs, baseline, out, paper), paper))
+    console.print(terminal_table(compare_runs(runs, baseline or None, out, paper), paper))
 
 
 @app.command()

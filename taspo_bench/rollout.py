@@ -49,16 +49,17 @@ def rollout(
         chunk = starts[first : first + batch]
         while len(pool) < len(chunk):
             pool.append(make())
-        conversation, played = _play(pool[: len(chunk)], policy, chunk, progress)
-        if on_end is not None:
-            on_end(conversation, played)
-        episodes += played
+        episodes += _play(pool[: len(chunk)], policy, chunk, progress, on_end)
     return episodes
 
 
 def _play(
-    envs: list[TextEnv], policy: Policy, starts: Sequence[Start], progress: Callable[[int], None] | None
-) -> tuple[Conversation, list[Episode]]:
+    envs: list[TextEnv],
+    policy: Policy,
+    starts: Sequence[Start],
+    progress: Callable[[int], None] | None,
+    on_end: Callable[[Conversation, list[Episode]], None] | None,
+) -> list[Episode]:
     observations = [
         env.reset(seed=start.seed, options={"task_id": start.task_id})[0]
         for env, start in zip(envs, starts, strict=True)
@@ -80,7 +81,9 @@ def _play(
         if progress is not None and len(still) < len(live):
             progress(len(live) - len(still))
         live = still
-    return conversation, episodes
+    if on_end is not None:
+        on_end(conversation, episodes)
+    return episodes
 
 
 def _take_turn(env: TextEnv, episode: Episode, observation: str, response: Response) -> tuple[str, bool]:

@@ -32,7 +32,7 @@ def test_a_cell_of_the_study_gives_the_kept_figures_again(tmp_path):
     kept = json.loads((STUDY / "smoke_cell.json").read_text())
     found = [json.loads(line) for line in (out / "cells" / CELL / "metrics.jsonl").read_text().splitlines()]
     assert [line.keys() for line in found] == [line.keys() for line in kept["metrics"]]
-    if torch.__version__ != kept["torch"]:
+    if torch.__version__.partition("+")[0] != kept["torch"].partition("+")[0]:
         pytest.skip(f"the kept figures are of torch {kept['torch']}; this is {torch.__version__}")
     for line, expected in zip(found, kept["metrics"], strict=True):
         del line["seconds"], expected["seconds"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,8 +20,8 @@ LATE = 4
 class LateTraining:
     """A method's success in the last quarter of its updates, a share in [0, 1]; failed cells count as 0.
 
-    difference: from the baseline, paired by seed (equal seeds play equal tasks); None for the baseline itself and
-    where fewer than two seeds are common.
+    difference: from the baseline, paired by seed (equal seeds play equal tasks), over the ``pairs`` seeds that both
+    have; None for the baseline itself and where fewer than two are common.
     """
 
     method: str
@@ -28,6 +29,7 @@ class LateTraining:
     seeds: tuple[int, ...]
     success: Estimate
     per_seed: tuple[float, ...]
+    pairs: int
     difference: Estimate | None
 
 
@@ -37,7 +39,8 @@ def late_training(cells: Sequence[Cell], baseline: str | None) -> list[LateTrain
     for cell in cells:
         if cell.method == WARM_START:
             continue
-        success = [float(record["success"]) for record in cell.metrics()]
+        logged = (record.get("success") for record in cell.metrics())
+        success = [float(value) for value in logged if isinstance(value, (int, float)) and math.isfinite(value)]
         if cell.error or success:
             late = success[-max(1, len(success) // LATE) :]
             found.setdefault((cell.method, cell.env), {})[cell.seed] = 0.0 if cell.error else float(np.mean(late))
@@ -47,7 +50,9 @@ def late_training(cells: Sequence[Cell], baseline: str | None) -> list[LateTrain
             continue
         theirs = found.get((baseline, env), {}) if baseline not in (None, method) else {}
         common = [seed for seed in ours if seed in theirs]
-        paired = t_estimate([ours[seed] - theirs[seed] for seed in common]) if len(common) > 1 else None
+        gaps = [ours[seed] - theirs[seed] for seed in common]
+        difference = t_estimate(gaps, -1.0, 1.0) if len(gaps) > 1 else None
         values = tuple(ours.values())
-        rows.append(LateTraining(method, env, tuple(ours), t_estimate(values), values, paired))
+        mean = t_estimate(values, 0.0, 1.0)
+        rows.append(LateTraining(method, env, tuple(ours), mean, values, len(common), difference))
     return rows

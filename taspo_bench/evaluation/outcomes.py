@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from taspo_bench.config import WARM_START
 from taspo_bench.errors import DataError
 from taspo_bench.evaluation.results import Cell, SplitRecord
-from taspo_bench.evaluation.statistics import REPS, Array, Counts, seed_draws, task_weights
+from taspo_bench.evaluation.statistics import REPS, Array, Counts, task_draws, task_weights
 
 NOT_EVALUATED = "not evaluated"
 
@@ -58,15 +58,20 @@ class Outcomes:
         return rng.integers(len(self.seeds), size=(REPS, len(self.seeds)))
 
     @cached_property
+    def task_draws(self) -> Array:
+        """Success of each seed on the tasks of each bootstrap sample (reps, seeds)."""
+        return task_draws(self.won, self.bench.weights)
+
+    @cached_property
     def draws(self) -> Array:
         """Bootstrap samples of each seed's success (reps, seeds)."""
-        return seed_draws(self.won, self.bench.weights, self.drawn_seeds)
+        return np.take_along_axis(self.task_draws, self.drawn_seeds, axis=1)
 
     def draws_beside(self, other: Outcomes) -> Array:
         """:attr:`draws` with the seeds that were drawn for ``other``, where both have the same seeds."""
         if self.seeds != other.seeds or self.bench.env != other.bench.env:
             return self.draws
-        return seed_draws(self.won, self.bench.weights, other.drawn_seeds)
+        return np.take_along_axis(self.task_draws, other.drawn_seeds, axis=1)
 
 
 def _generator(*names: str) -> np.random.Generator:

@@ -118,20 +118,22 @@ def _telling(episodes: list[tuple[str, Episode]]) -> list[tuple[str, Episode]]:
 
 
 def compare(
-    run_dirs: Sequence[Path], baseline: str = BASELINE, out: Path | None = None, paper: bool = False
+    run_dirs: Sequence[Path], baseline: str | None = None, out: Path | None = None, paper: bool = False
 ) -> Summary:
     """The summary of several runs side by side. A method that stands in several is named with its run.
 
     Args:
-        baseline: the method that the others are compared with.
+        baseline: the method that the others are compared with; GRPO, where there is one, if None.
         out: folder for summary.{json,csv,md,tex} and plots/; nothing is written if None.
         paper: add the paper's figures as reference rows to what is written.
 
     Raises:
-        InputError: no run has the baseline that was asked for, or ``out`` is a run's folder.
+        InputError: no run has the baseline that was asked for, or ``out`` holds a run or its published results.
         DataError: no run folder, or runs that were made with other data or other tasks.
         RunError: a file could not be written.
     """
+    if out is not None and any((out / name).exists() for name in ("cells", "config.json")):
+        raise InputError(f"--out {out}: holds a run, or results of one; choose another folder")
     runs = [read_run(run_dir) for run_dir in run_dirs]
     names = [run.path.resolve().name for run in runs]
     labels = names if len(set(names)) == len(names) else [str(run.path) for run in runs]
@@ -139,25 +141,24 @@ def compare(
     for run, label in zip(runs, labels, strict=True):
         for cell in run.cells:
             homes.setdefault(cell.method, set()).add(label)
-    cells = []
+    cells: list[Cell] = []
     for run, label in zip(runs, labels, strict=True):
         for cell in run.cells:
             if len(homes[cell.method]) > 1 and cell.method != WARM_START:
                 cell.method = f"{cell.method} ({label})"
-            cells.append(cell)
+            if cell.method != WARM_START or cell.key not in {known.key for known in cells}:
+                cells.append(cell)
     _check_data(cells)
     methods = {cell.method for cell in cells} - {WARM_START}
-    if baseline not in {*methods, BASELINE}:
-        raise unknown_name("baseline", baseline, sorted(methods))
-    summary = summarize(cells, baseline)
+    if baseline is not None and baseline not in methods:
+        raise unknown_name("baseline", baseline, methods)
+    summary = summarize(cells, baseline or BASELINE)
     if out is not None:
         _write_comparison(out, cells, summary, paper)
     return summary
 
 
 def _write_comparison(out: Path, cells: Sequence[Cell], summary: Summary, paper: bool) -> None:
-    if (out / "cells").exists():
-        raise InputError(f"--out {out}: a run with a summary of its own; choose another folder")
     try:
         out.mkdir(parents=True, exist_ok=True)
         _write_tables(out, summary, paper)

@@ -167,7 +167,10 @@ class Cell:
         if not path.is_file():
             return []
         lines = path.read_text(encoding="utf-8").split("\n")
-        return [_parse(path, line) for line in lines[:-1] if line]
+        records = [_parse(path, line) for line in lines[:-1] if line]
+        if strange := [record for record in records if not isinstance(record, dict)]:
+            raise DataError(f"{path}: a line holds {str(strange[0])[:40]!r}, not an object; run the cell again")
+        return records
 
     def episode_files(self, prefix: str) -> list[Path]:
         """Stored episodes by the beginning of their file name: ``train`` or ``eval``."""

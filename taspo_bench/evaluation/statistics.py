@@ -63,12 +63,17 @@ def percentile_interval(draws: Array, confidence: float = CONFIDENCE) -> tuple[f
     return float(low), float(high)
 
 
-def t_estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """Mean of two or more runs, with Student's interval."""
+def t_estimate(values: Sequence[float], low: float, high: float, confidence: float = CONFIDENCE) -> Estimate:
+    """Mean of two or more runs of values between two bounds, with Student's interval.
+
+    Runs that are all alike say nothing of their spread: their interval is all that is possible.
+    """
     array = np.asarray(values, dtype=np.float64)
-    centre, error = float(array.mean()), float(stats.sem(array))
-    reach = error * float(stats.t.ppf(0.5 + confidence / 2, len(array) - 1))
-    return Estimate(centre, centre - reach, centre + reach)
+    centre = float(array.mean())
+    if is_alike(array):
+        return Estimate(centre, low, high)
+    reach = float(stats.sem(array)) * float(stats.t.ppf(0.5 + confidence / 2, len(array) - 1))
+    return Estimate(centre, max(low, centre - reach), min(high, centre + reach))
 
 
 def stratified_draws(scores: Array, rng: np.random.Generator, reps: int = REPS) -> Array:
@@ -113,9 +118,13 @@ def seed_draws(outcomes: Array, weights: Counts, drawn: NDArray[np.int64]) -> Ar
     each drawn seed (reps, seeds). Methods that share ``weights`` are drawn on the same tasks, so that their
     differences are paired.
     """
+    return np.asarray(np.take_along_axis(task_draws(outcomes, weights), drawn, axis=1))
+
+
+def task_draws(outcomes: Array, weights: Counts) -> Array:
+    """Mean over the drawn tasks of each seed (reps, seeds), of ``outcomes`` (seeds, tasks)."""
     reps, tasks = weights.shape
-    per_seed = np.concatenate([weights[rows] @ outcomes.T for rows in _chunks(reps, tasks)]) / tasks
-    return np.asarray(np.take_along_axis(per_seed, drawn, axis=1))
+    return np.asarray(np.concatenate([weights[rows] @ outcomes.T for rows in _chunks(reps, tasks)]) / tasks)
 
 
 def crossed_estimate(

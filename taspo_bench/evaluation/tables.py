@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from taspo_bench.evaluation.breakdowns import cell_table, family_tables, paired_table
+from taspo_bench.evaluation.late_training import LateTraining
 from taspo_bench.evaluation.reference import PAPER
 from taspo_bench.evaluation.statistics import Estimate
 from taspo_bench.evaluation.summary import AVERAGING, Aggregate, Result, Summary
@@ -192,14 +193,18 @@ def late_training_table(summary: Summary) -> Table:
     lines = []
     for method in dict.fromkeys(row.method for row in summary.late_training):
         own = [rows.get((method, env)) for env in envs]
-        entries = [(share(row.success), points(row.difference)) if row else (NONE, NONE) for row in own]
+        entries = [(share(row.success), _late_difference(row)) if row else (NONE, NONE) for row in own]
         lines.append(plain_row(method, *(text for pair in entries for text in pair)))
     return Table(
         "late training",
         "Success in training (%)",
         "Share of episodes won in the last quarter of the updates, mean over seeds with Student's 95 % interval, and "
-        f"the difference from {summary.baseline or 'the baseline'} in points, paired by seed: runs of one seed play "
-        "the same training tasks in the same order.",
+        f"the difference from {summary.baseline or 'the baseline'} in points, paired by seed (n: how many seeds both "
+        "have): runs of one seed play the same training tasks in the same order.",
         ("method", *(f"{env}{what}" for env in envs for what in ("", " difference"))),
         tuple(lines),
     )
+
+
+def _late_difference(row: LateTraining) -> str:
+    return f"{points(row.difference)}, n = {row.pairs}" if row.difference else NONE

@@ -25,8 +25,9 @@ from taspo_bench.policies.window import NO_ACTION, window_prompt
 
 FLOAT_COPY_COST = 20
 """Multiply-adds that take as long as copying one number, on the processors that were measured."""
-PASS_TOKENS = 16
-"""A forward pass costs what as many tokens do: the weights are read once ..."""
+PASS_TOKENS = {"cpu": 16}
+PASS_TOKENS_ELSEWHERE = 512
+"""A forward pass costs what as many tokens do: the weights are read once, on a GPU at far less than its pace ..."""
 PASS_OVERHEAD = 10**8
 """... and in small models what as many multiply-adds do."""
 SHORTEST_SHARED = 16
@@ -184,7 +185,8 @@ class CachedConversation:
 
     def _append(self, new: dict[int, list[int]]) -> dict[int, torch.Tensor]:
         """Append ids to the cached contexts, rows of like lengths together; logits (V,) after each one's last."""
-        affordable = PASS_TOKENS + PASS_OVERHEAD // self.policy.parameters  # padding, for one pass less
+        tokens = PASS_TOKENS.get(self.policy.device.type, PASS_TOKENS_ELSEWHERE)
+        affordable = tokens + PASS_OVERHEAD // self.policy.parameters  # padding, for one pass less
         batches: list[list[int]] = []
         wasted = 0
         for row in sorted(new, key=lambda row: -len(new[row])):

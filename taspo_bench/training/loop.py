@@ -135,7 +135,9 @@ class Trainer:
         """The groups of an update: its tasks, ``group_size`` rollouts each."""
         config = self.config
         starts = update_starts(config, self.task_ids, number)
-        keep = self.scorer.remember if self.analyzer is not None and self.scheme.uses_guidance else None
+        self.scorer.forget()
+        is_scored = self.analyzer is not None and self.scheme.uses_guidance and config.guidance_scope == "turn"
+        keep = self.scorer.remember if is_scored else None
         played = rollout(self.make_env, self.policy, starts, config.batch, self._envs, on_end=keep)
         return grouped(played, config, number)
 

@@ -139,7 +139,7 @@ class PolicyScorer:
         self.budget = budget
         self._make_env = make_env
         self._env: TextEnv | None = None
-        self._contexts: dict[int, tuple[SlotCache, int]] = {}  # by the identity of the episode
+        self._contexts: dict[int, tuple[Episode, SlotCache, int]] = {}  # by the identity of the episode
         self._kept: list[SlotCache] = []
 
     def remember(self, conversation: Conversation, episodes: Sequence[Episode]) -> None:
@@ -153,7 +153,7 @@ class PolicyScorer:
         cache = conversation.cache
         if sum(kept.nbytes for kept in (*self._kept, cache)) <= KEPT_BYTES:
             self._kept.append(cache)
-            self._contexts |= {id(episode): (cache, slot) for slot, episode in enumerate(episodes)}
+            self._contexts |= {id(episode): (episode, cache, slot) for slot, episode in enumerate(episodes)}
 
     def forget(self) -> None:
         """Free what :meth:`remember` kept."""
@@ -191,7 +191,8 @@ class PolicyScorer:
         """What is to be scored, by the cache that holds its contexts; None where it is scored whole."""
         found: dict[int, tuple[SlotCache | None, list[_Guided]]] = {}
         for index, (episode, text) in enumerate(zip(episodes, guidance, strict=True)):
-            cache, slot = self._contexts.get(id(episode), (None, 0)) if text.scope == "turn" else (None, 0)
+            kept = self._contexts.get(id(episode)) if text.scope == "turn" else None
+            cache, slot = kept[1:] if kept else (None, 0)
             if cache is None:
                 sequences = guided_sequences(episode, text, self.policy.format)
             else:

@@ -11,6 +11,7 @@ from run_builder import build_run, dump
 from taspo_bench.errors import DataError, InputError
 from taspo_bench.evaluation.publish import compare
 from taspo_bench.evaluation.results import read_run
+from taspo_bench.evaluation.statistics import Estimate, t_estimate
 from taspo_bench.evaluation.summary import Result, Summary, summarize
 
 
@@ -73,7 +74,15 @@ def test_late_training_is_paired_by_seed_with_students_interval(tmp_path: Path) 
 
     dump(path / "cells/taspo/alfworld/seed-4/failed.json", {"error": "RunError: out of luck"})
     _, taspo = summarize(read_run(path).cells).late_training
-    assert taspo.per_seed == pytest.approx((0.4, 0.0, 0.4))
+    assert taspo.per_seed == pytest.approx((0.4, 0.0, 0.4)) and taspo.success.low == 0.0
+    (path / "cells/grpo/alfworld/seed-3/metrics.jsonl").write_text('{"success": NaN}\n{"other": 1}\n')
+    grpo, taspo = summarize(read_run(path).cells).late_training
+    assert grpo.seeds == (4, 5) and taspo.pairs == 2
+
+
+def test_runs_that_are_all_alike_do_not_look_certain() -> None:
+    assert t_estimate([0.5, 0.5], 0.0, 1.0) == Estimate(0.5, 0.0, 1.0)
+    assert t_estimate([0.9, 0.95], 0.0, 1.0).high == 1.0
 
 
 def test_runs_of_equal_seeds_are_drawn_together(tmp_path: Path) -> None:
@@ -203,8 +212,12 @@ def test_a_comparison_has_any_baseline_and_is_written_on_request(tmp_path: Path)
     assert "Paired differences from random" in (tmp_path / "both/summary.md").read_text()
     with pytest.raises(InputError, match="unknown baseline 'tapso': did you mean 'taspo'"):
         compare([first, second], "tapso")
-    with pytest.raises(InputError, match="a run with a summary of its own"):
+    with pytest.raises(InputError, match="holds a run, or results of one"):
         compare([first, second], out=first)
+    third = build_run(tmp_path / "third", methods=["grpo"], envs=["alfworld"], n=10)
+    assert len(compare([first, third]).cells) == 3 + 9  # each warm start once
+    with pytest.raises(InputError, match="unknown baseline 'grpo'"):
+        compare([first, third], "grpo")
 
 
 def test_comparing_runs_of_one_folder_name_names_them_by_path(tmp_path: Path) -> None:

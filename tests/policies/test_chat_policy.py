@@ -20,8 +20,9 @@ make_env = partial(Corridor, max_steps=4)
 WAYS = [{}, {"window": 2, "style": "think"}]
 
 
-def play(policy, count: int = 4, batch: int = 64):
-    return rollout(make_env, policy, [Start(f"key-{1 + k % 3}", "train", 0, (7, k)) for k in range(count)], batch)
+def play(policy, count: int = 4, batch: int = 64, **more):
+    starts = [Start(f"key-{1 + k % 3}", "train", 0, (7, k)) for k in range(count)]
+    return rollout(make_env, policy, starts, batch, **more)
 
 
 def contexts(episode) -> list[list[int]]:
@@ -86,6 +87,20 @@ def test_guidance_shifts_are_differences_of_plain_passes(scope, way):
             )
             np.testing.assert_allclose(shift[index][: turn.sampled], expected, atol=4e-4)
             assert not shift[index][turn.sampled :].any()
+
+
+@pytest.mark.parametrize("template", ["gemma", "qwen3"])  # gemma: layers with a sliding window
+def test_shifts_behind_kept_contexts_are_those_of_whole_passes(template):
+    policy = chat_policy(template)
+    scorer = PolicyScorer(policy, make_env)
+    episodes = play(policy, 3, on_end=scorer.remember)
+    guidance = [Guidance([None, *["take key"] * (len(episode.turns) - 1)], "turn") for episode in episodes]
+    kept = scorer.shift(episodes, guidance)
+    assert scorer._contexts
+    scorer.forget()
+    for ours, whole in zip(kept, scorer.shift(episodes, guidance), strict=True):
+        for turn, expected in zip(ours, whole, strict=True):
+            np.testing.assert_allclose(turn, expected, atol=4e-4)
 
 
 @pytest.mark.parametrize("way", WAYS)

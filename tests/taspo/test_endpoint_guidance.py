@@ -238,7 +238,7 @@ def test_every_request_is_in_the_audit_file_and_the_key_is_not(
         assert [headers["Authorization"] for headers in server.headers] == [f"Bearer {KEY}"] * 2
     assert answer == "your key is [key]"
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
-    assert [line["attempt"] for line in lines] == [1, 2]
+    assert [(line["schema"], line["attempt"]) for line in lines] == [(1, 1), (1, 2)]
     assert lines[0]["error"].startswith("status 500") and lines[1]["answer"] == answer
     assert not any(KEY in path.read_text() for path in tmp_path.rglob("*") if path.is_file())
 

@@ -13,6 +13,7 @@ from corridor import Corridor
 from taspo_baselines.grpo import GRPO
 from taspo_bench.config import CellConfig
 from taspo_bench.credit import Credit, group_advantages
+from taspo_bench.episode import Guidance
 from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
 from taspo_bench.taspo.scheme import TASPO
 from taspo_bench.training.loop import Trainer, update_starts
@@ -55,6 +56,31 @@ def spread_outcomes(trainer: Trainer) -> None:
         return groups
 
     trainer.play = spread
+
+
+class Advised:
+    """The same hint for every turn."""
+
+    name = "advised"
+
+    def guide(self, group):
+        return [Guidance(["take key"] * len(episode.turns), "turn") for episode in group.episodes]
+
+
+def test_scoring_reuses_the_contexts_of_the_rollout_and_learning_does_not_keep_them():
+    trainer = trainer_of(TASPO(), Advised())
+    spread_outcomes(trainer)
+    known = []
+    shift = trainer.scorer.shift
+    trainer.scorer.shift = lambda episodes, guidance: (
+        known.extend(id(episode) in trainer.scorer._contexts for episode in episodes) or shift(episodes, guidance)
+    )
+    assert trainer.update(0).metrics["weighted"] > 0
+    assert known and all(known) and not trainer.scorer._contexts
+
+    in_front = trainer_of(TASPO(), Advised(), guidance_scope="trajectory")
+    in_front.play(0)
+    assert not in_front.scorer._contexts
 
 
 def test_the_same_seed_gives_the_same_metrics():
