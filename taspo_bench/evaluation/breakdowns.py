@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from taspo_bench.evaluation.summary import Result, Summary
 from taspo_bench.evaluation.table import NONE, Table, p_value, percent_gain, plain_row, points, share, split_headings
@@ -89,6 +90,47 @@ def cell_table(summary: Summary) -> Table:
         ("method", "environment", "seed", "state", *headings),
         tuple(rows),
         labels=4,
+    )
+
+
+CREDIT_FIGURES = {  # heading, factor and digits of each figure of the training log
+    "groups_skipped": ("groups without signal (%)", 100.0, 1),
+    "guidance_coverage": ("episodes guided (%)", 100.0, 1),
+    "guided_turns": ("turns guided (%)", 100.0, 1),
+    "weighted": ("episodes weighted (%)", 100.0, 1),
+    "weight_spread": ("spread of weights", 1.0, 3),
+    "sign_flips": ("sign flips", 1.0, 2),
+}
+
+
+def credit_table(logs: Mapping[tuple[str, str, int], Sequence[Mapping[str, Any]]]) -> Table:
+    """What each method's credit rested on; (method, environment, seed) -> the cell's metrics."""
+    pooled: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for (method, env, _), log in logs.items():
+        pooled.setdefault((method, env), []).extend(
+            record for record in log if CREDIT_FIGURES.keys() <= record.keys()
+        )
+    rows = [
+        plain_row(
+            *key,
+            *(
+                f"{factor * sum(float(record[name]) for record in records) / len(records):.{digits}f}"
+                for name, (_, factor, digits) in CREDIT_FIGURES.items()
+            ),
+        )
+        for key, records in pooled.items()
+        if records
+    ]
+    return Table(
+        "credit",
+        "Credit in training",
+        "Means over updates and seeds. Groups whose episodes all ended alike carry no signal and are skipped; the "
+        "other figures are of the rest. A weight is a turn's credit over its trajectory's advantage; the spread is "
+        "its standard deviation within weighted trajectories. Sign flips: turns an update whose credit has the other "
+        "sign than their trajectory's advantage.",
+        ("method", "environment", *(heading for heading, _, _ in CREDIT_FIGURES.values())),
+        tuple(rows),
+        labels=2,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from taspo_bench.config import WARM_START
 from taspo_bench.episode import Episode
 from taspo_bench.errors import DataError, InputError, RunError, unknown_name
-from taspo_bench.evaluation.breakdowns import result_records, wall_clock_table
+from taspo_bench.evaluation.breakdowns import credit_table, result_records, wall_clock_table
 from taspo_bench.evaluation.episode_sample import sample_episodes
 from taspo_bench.evaluation.outcomes import gather
 from taspo_bench.evaluation.plot_style import save
@@ -57,8 +57,8 @@ def write_summary(run_dir: Path, paper: bool = False) -> Summary:
 
 
 def _publish(run: Run, summary: Summary, paper: bool) -> None:
-    tables = _write_tables(run.path, summary, paper)
     logs = _logs(run.cells)
+    tables = _write_tables(run.path, summary, logs, paper)
     sample = sample_episodes(run.cells)
     trained = [episode for episode in sample.episodes if episode[1].split == "train"]
     names = _draw(run.path, run.cells, summary, logs, trained)
@@ -67,8 +67,8 @@ def _publish(run: Run, summary: Summary, paper: bool) -> None:
     write_text(run.path / "report.html", render_report(run, summary, tables, names, sample))
 
 
-def _write_tables(folder: Path, summary: Summary, paper: bool) -> list[Table]:
-    tables = all_tables(summary, paper)
+def _write_tables(folder: Path, summary: Summary, logs: dict[tuple[str, str, int], Log], paper: bool) -> list[Table]:
+    tables = [table for table in (*all_tables(summary, paper), credit_table(logs)) if table.rows]
     write_text(folder / "summary.json", json.dumps(summary.to_json(), indent=1) + "\n")
     write_text(folder / "summary.csv", to_csv(*result_records([*summary.warm_start, *summary.results])))
     write_text(folder / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
@@ -161,8 +161,9 @@ def compare(
 def _write_comparison(out: Path, cells: Sequence[Cell], summary: Summary, paper: bool) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        _write_tables(out, summary, paper)
-        _draw(out, cells, summary, _logs(cells), [])
+        logs = _logs(cells)
+        _write_tables(out, summary, logs, paper)
+        _draw(out, cells, summary, logs, [])
     except OSError as error:
         raise RunError(f"{out}: cannot be written to ({error.strerror or error}); choose another --out") from error
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from run_builder import build_run
 
-from taspo_bench.evaluation.breakdowns import result_records
+from taspo_bench.evaluation.breakdowns import credit_table, result_records
 from taspo_bench.evaluation.reference import PAPER
 from taspo_bench.evaluation.results import read_run
 from taspo_bench.evaluation.summary import Summary, summarize
@@ -64,6 +64,20 @@ def test_every_table_is_rectangular_and_can_be_written_in_every_format(summary: 
         assert to_markdown(table).count("\n| ") == len(table.rows) + 2
         body = to_latex(table).split(r"\midrule")[1].split(r"\bottomrule")[0]
         assert body.count(r"\\" + "\n") == len(table.rows)
+
+
+def test_the_credit_table_is_the_mean_over_updates_and_seeds() -> None:
+    def line(skipped: float, spread: float) -> dict[str, float]:
+        rest = dict.fromkeys(("guidance_coverage", "guided_turns", "weighted", "sign_flips"), 0.5)
+        return {"groups_skipped": skipped, "weight_spread": spread, **rest}
+
+    logs = {
+        ("taspo", "alfworld", 0): [line(0.1, 0.02), line(0.3, 0.04)],
+        ("taspo", "alfworld", 1): [line(0.5, 0.06), {"success": 0.5}],
+        ("grpo", "alfworld", 0): [{"success": 0.5}],
+    }
+    (row,) = credit_table(logs).rows
+    assert [entry.text for entry in row] == ["taspo", "alfworld", "30.0", "50.0", "50.0", "50.0", "0.040", "0.50"]
 
 
 def test_families_name_both_averages(summary: Summary) -> None:
