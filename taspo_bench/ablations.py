@@ -45,7 +45,7 @@ TABLES: dict[str, tuple[Variant, ...]] = {
         *(
             _taspo(f"eps-{eps}-tau-{tau}", scheme__eps=eps, scheme__tau=tau)
             for eps in (0.2, 0.4, 0.8)
-            for tau in (0.5, 1.0)
+            for tau in (0.1, 0.5, 1.0)
         ),
     ),
     "margin": (GRPO, *(_taspo(f"kappa-{kappa}", scheme__kappa=kappa) for kappa in (0.0, 0.05, 0.2))),
