@@ -276,9 +276,9 @@ class ChatEndpoint:
         if self.folder is None:
             return
         line = {
+            "schema": SCHEMA,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "request": digest,
-            "schema": SCHEMA,
             "model": self.model,
             "attempt": attempt,
             "seconds": round(time.monotonic() - started, 3),

@@ -13,7 +13,7 @@ from taspo_bench.evaluation.results import Cell
 from taspo_bench.evaluation.statistics import Estimate, t_estimate
 
 LATE = 4
-"""The last one in so many updates counts."""
+"""The last 1 / LATE of the updates counts."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,16 +10,16 @@ import torch
 from transformers.cache_utils import Cache
 
 
-class ContextCache(Cache):
+class ContextCache(Cache, ABC):
     """Cached contexts that a forward pass writes behind or reads."""
 
     def __init__(self) -> None:
         super().__init__(layers=[])
         self.width = 0
 
+    @abstractmethod
     def key_positions(self, positions: torch.Tensor) -> torch.Tensor:
         """Where in its context each key of a pass over tokens at ``positions`` (B, L) stands: (B or 1, keys)."""
-        raise NotImplementedError
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self.width
@@ -34,11 +35,11 @@ class SlotCache(ContextCache):
     def __init__(self, slots: int, dtype: torch.dtype, device: torch.device) -> None:
         super().__init__()
         self.slots = slots
+        self.device = device
         self.capacity = 0
         self.rows: torch.Tensor | None = None
         self.columns = torch.empty(0, 0, dtype=torch.long)
         self._dtype = dtype
-        self._device = device
         self._every = torch.arange(slots, device=device)
         self._keys: list[torch.Tensor] = []
         self._values: list[torch.Tensor] = []
@@ -70,7 +71,7 @@ class SlotCache(ContextCache):
         if layer_idx == len(self._keys):
             for stores, states in ((self._keys, key_states), (self._values, value_states)):
                 shape = (self.slots, states.shape[1], self.capacity, states.shape[3])
-                stores.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
+                stores.append(torch.zeros(shape, dtype=self._dtype, device=self.device))
         rows = self._every if self.rows is None else self.rows
         seen = []
         for store, new in ((self._keys[layer_idx], key_states), (self._values[layer_idx], value_states)):
@@ -101,12 +102,12 @@ class Prefixes(ContextCache):
         super().__init__()
         self.width = width
         self._contexts = contexts
-        self._rows = torch.tensor(rows)
+        self._rows = torch.tensor(rows, device=contexts.device)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        keys, values = self._contexts.read(self._rows.to(key_states.device), self.width, layer_idx)
+        keys, values = self._contexts.read(self._rows, self.width, layer_idx)
         return torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2)
 
     def key_positions(self, positions: torch.Tensor) -> torch.Tensor:
