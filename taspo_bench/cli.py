@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -18,9 +18,6 @@ from taspo_bench.data_progress import DataProgress
 from taspo_bench.errors import InputError, TaspoBenchError, is_disk_error
 from taspo_bench.leaderboard.commands import leaderboard_app, submit_app
 from taspo_bench.runs_command import runs_app
-
-if TYPE_CHECKING:
-    from taspo_bench.run import Plan
 
 app = typer.Typer(
     help="Credit assignment for language-model agents, measured.",
@@ -70,6 +67,7 @@ def run(
     """Train methods on benchmarks, evaluate on seen and unseen splits, compare."""
     from taspo_bench.config import parse_overrides
     from taspo_bench.run import Plan, stored_plan
+    from taspo_bench.run_command import run_plan
 
     named = preset or "quick"
     folder = out or Path("runs", "-".join([*(method or ["taspo"]), *(env or ["all"]), named]).replace("/", "_"))
@@ -85,7 +83,7 @@ def run(
         chosen = parse_overrides(settings)
         source = data or "embedded"
         plan = Plan.make(method or ["taspo"], env or ["all"], parse_seeds(seeds), named, source, chosen)
-    _execute(plan, folder, jobs, cluster, resume, overwrite, paper)
+    run_plan(console, plan, folder, jobs, cluster, resume, overwrite, paper)
 
 
 @app.command()
@@ -105,11 +103,12 @@ def ablate(
     """Run a named table of ablations."""
     from taspo_bench.config import parse_overrides
     from taspo_bench.run import Plan
+    from taspo_bench.run_command import run_plan
 
     chosen = parse_overrides(overrides or [])
     plan = Plan.make([], env or ["all"], parse_seeds(seeds), preset, data, chosen, table)
     folder = out or Path("runs", "-".join(["ablate", table, *(env or ["all"]), preset]))
-    _execute(plan, folder, jobs, cluster, resume, overwrite)
+    run_plan(console, plan, folder, jobs, cluster, resume, overwrite)
 
 
 @app.command("plan")
@@ -142,65 +141,6 @@ def diagnose(
     from taspo_bench.evaluation.diagnose_command import diagnose_run
 
     diagnose_run(console, run_folder, method, scheme or [], monte_carlo)
-
-
-def _execute(
-    plan: Plan, folder: Path, jobs: int, cluster: str, resume: bool, overwrite: bool, paper: bool = False
-) -> None:
-    from taspo_bench import run as runs
-    from taspo_bench.engines import processes
-    from taspo_bench.execution import execute, execute_together
-    from taspo_bench.files import write_json
-    from taspo_bench.progress import RunProgress
-    from taspo_bench.provenance import provenance
-
-    cells = plan.cells()
-    plan.check()
-    _check_cluster(cluster)
-    if not processes.is_first():
-        execute_together([], folder)
-        return
-    runs.prepare_folder(folder, resume, overwrite)
-    with runs.locked(folder):
-        if overwrite:
-            runs.clear(folder)
-        before = runs.stored_plan(folder)
-        if before is not None and not plan.extends(before):
-            raise InputError(
-                f"--resume: {folder} was started with other settings (see {folder / 'config.json'}); "
-                "leave them away, or give them all and add methods, benchmarks or seeds, or name another --out"
-            )
-        write_json(folder / "config.json", {**plan.as_json(), **provenance()})
-        try:
-            with RunProgress(console, cells) as progress:
-                failures = execute(cells, folder, jobs, progress.notify, cluster)
-            for cell, reason in failures:
-                console.print(f"[red]failed[/red] {cell.label}: {escape(reason)}", soft_wrap=True, highlight=False)
-            _summarize(folder, paper)
-        except KeyboardInterrupt:
-            console.print(
-                f"\nstopped; go on with: taspo-bench run --resume --out {folder}", soft_wrap=True, highlight=False
-            )
-            raise typer.Exit(130) from None
-    if failures:
-        raise typer.Exit(1)
-
-
-def _check_cluster(cluster: str) -> None:
-    if cluster:
-        from taspo_bench.engines import ray_cluster
-
-        ray_cluster.check(cluster)
-
-
-def _summarize(folder: Path, paper: bool) -> None:
-    from taspo_bench.evaluation.publish import write_summary
-    from taspo_bench.evaluation.table_formats import terminal_table
-
-    with console.status("writing tables, plots and report"):
-        summary = write_summary(folder, paper)
-    console.print(terminal_table(summary, paper))
-    console.print(f"tables, plots and report: {folder}", highlight=False)
 
 
 def parse_seeds(text: str) -> list[int] | None:
@@ -245,7 +185,6 @@ def evaluate_command(
     settings = parse_overrides(overrides or [])
     if adapter:
         settings["warm_start"] = adapter
-    _check_cluster(cluster)
     evaluate_policy(console, env, policy, split or [], data, tasks or None, seed, temperature, out, settings, cluster)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import itertools
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,9 @@ from taspo_bench.ablations import TABLES, Variant
 from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, refuse_model_settings, resolve
 from taspo_bench.credit import make_scheme, scheme_settings
 from taspo_bench.engines import processes
-from taspo_bench.errors import InputError, unknown_name
+from taspo_bench.errors import DataError, InputError, unknown_name
 from taspo_bench.evaluation.evaluate import evaluation_splits
+from taspo_bench.evaluation.results import read_json
 from taspo_bench.files import refuse_unwritable
 from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.taspo.analyzers.settings import check_analyzer
@@ -180,11 +180,11 @@ def prepare_folder(folder: Path, resume: bool, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out {folder}: this is a file; name a folder")
     if folder.is_dir() and any(folder.iterdir()):
-        is_run = stored_plan(folder) is not None or (folder / "cells").is_dir()
-        if overwrite and not is_run:
+        holds_run = is_run(folder) or (folder / "cells").is_dir()
+        if overwrite and not holds_run:
             raise InputError(f"--out {folder}: holds files that are no run's; --overwrite removes runs only")
         is_begun = all(path.name == LOCK or path.suffix == ".tmp" for path in folder.iterdir())  # and killed at once
-        if resume and not is_run and not is_begun:
+        if resume and not holds_run and not is_begun:
             raise InputError(f"--resume: {folder} holds files that are no run's; name another --out")
         if not resume and not overwrite:
             raise InputError(
@@ -208,13 +208,34 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a folder has the config.json of a run; that of a cell, or somebody else's file, is none."""
+    return bool(_stored(folder))
+
+
 def stored_plan(folder: Path) -> Plan | None:
-    """The plan of the run in a folder, or None if it never got as far as writing it, or is no run's."""
-    path = folder / "config.json"
-    if not path.is_file():
+    """The plan of the run in a folder, or None if it never got as far as writing it, or is no run's.
+
+    Raises:
+        DataError: the run is of another version of this package.
+    """
+    record = _stored(folder)
+    if not record:
         return None
-    record = json.loads(path.read_text(encoding="utf-8"))
-    return Plan.from_json(record) if "methods" in record else None
+    if record.get("schema") != SCHEMA:
+        raise DataError(
+            f"{folder / 'config.json'}: schema {record.get('schema')!r}; this version goes on with runs of schema "
+            f"{SCHEMA}: name another --out"
+        )
+    return Plan.from_json(record)
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    try:
+        record = read_json(folder / "config.json")
+    except (OSError, DataError, UnicodeDecodeError):
+        return {}
+    return record if "methods" in record else {}
 
 
 def clear(folder: Path) -> None:

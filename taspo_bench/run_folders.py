@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from taspo_bench.config import WARM_START
-from taspo_bench.errors import DataError, InputError
+from taspo_bench.errors import InputError
 from taspo_bench.evaluation.results import Cell, Run, read_json, read_run
-from taspo_bench.run import LOCK, locked
+from taspo_bench.run import LOCK, is_run, locked
 
 State = Literal["finished", "failed", "running", "left"]
 
@@ -72,16 +72,9 @@ def find_runs(folder: Path) -> list[Path]:
 
 def _walk(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
-        if "config.json" in files and "methods" in _configuration(Path(place)):
+        if "config.json" in files and is_run(Path(place)):
             folders.clear()
             yield Path(place)
-
-
-def _configuration(folder: Path) -> dict[str, object]:
-    try:
-        return read_json(folder / "config.json")
-    except (OSError, DataError, UnicodeDecodeError):
-        return {}  # none, or somebody else's
 
 
 def read_status(folder: Path) -> RunStatus:
@@ -148,7 +141,7 @@ def collect(folders: Sequence[Path], dry_run: bool) -> dict[Path, Garbage]:
         InputError: not a run folder, or a process works in it; then nothing is touched in any of them.
     """
     for folder in folders:
-        if "methods" not in _configuration(folder):
+        if not is_run(folder):
             raise InputError(f"{folder}: not a run folder; see `taspo-bench runs list`")
         if _is_held(folder):
             raise InputError(f"{folder}: a process is working in this run; wait for its end")

@@ -93,6 +93,15 @@ def test_a_run_that_was_killed_before_it_wrote_its_plan_can_be_resumed(tmp_path)
         prepare_folder(tmp_path, resume=True, overwrite=False)
 
 
+@pytest.mark.parametrize(
+    ("written", "told"), [('{"methods": [], "schema": 99}', "schema 99"), ("no JSON", "no run"), ("{}", "no run")]
+)
+def test_a_folder_with_a_configuration_that_is_not_this_version_s_is_refused_in_a_line(tmp_path, written, told):
+    (tmp_path / "config.json").write_text(written)
+    result = taspo_bench("run", "--resume", "--out", tmp_path)
+    assert result.returncode == 2 and told in result.stderr and "Traceback" not in result.stderr
+
+
 def test_a_run_takes_more_methods_and_keeps_its_cells(tmp_path):
     run = ["run", "--env", "searchqa", "--out", tmp_path / "grown", *SMALL]
     assert taspo_bench(*run, "--method", "grpo").returncode == 0

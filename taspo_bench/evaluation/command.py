@@ -101,6 +101,10 @@ def evaluate_policy(
     Raises:
         RunError: a hosted model failed in some episodes; they count as lost in what was printed and kept.
     """
+    if cluster:
+        from taspo_bench.engines import ray_cluster
+
+        ray_cluster.check(cluster)
     settings = dict(settings or {})
     own = [key for key in settings if key == "max_turns" or (cluster and key in ("cell_gpus", "cell_memory"))]
     asked: dict[str, Any] = {key: settings.pop(key) for key in own}

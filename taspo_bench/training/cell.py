@@ -65,7 +65,6 @@ def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
 
     Of several processes at one cell (engine ``trl`` under ``accelerate launch``) the first writes the files.
     """
-    begun = time.perf_counter()
     torch.set_num_threads(config.threads)
     make_env = environment_maker(config)
     env = make_env()
@@ -93,7 +92,7 @@ def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
             _train(config, folder, policy, make_env, list(splits["train"].task_ids), notify, log)
             if processes.is_first():
                 keep_last(folder, config, policy, env)
-        trained = time.perf_counter()
+        begun = time.perf_counter()
         for split in evaluation_splits(splits, config.eval_splits, config.eval_tasks):
             episodes = processes.shared(split, partial(_evaluate, config, policy, make_env, notify))
             records[split.name] = split_record(episodes, split)
@@ -101,11 +100,13 @@ def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
                 write_episodes(folder / "episodes" / f"eval-{split.name}.jsonl.gz", episodes)
         if processes.is_first():
             log.evaluation(records)
-    seconds = {"train": trained - begun, "evaluate": time.perf_counter() - trained}
+    evaluated = time.perf_counter()
     if processes.is_first():
+        trained = record.seconds(folder) if config.method != WARM_START else 0.0
+        seconds = {"train": trained, "evaluate": evaluated - begun}
         stamp = asdict(env.data_stamp())
-        record = evaluation_record(config.method, config.env, config.seed, records, seconds, stamp)
-        write_json(folder / "eval.json", record)
+        result = evaluation_record(config.method, config.env, config.seed, records, seconds, stamp)
+        write_json(folder / "eval.json", result)
 
 
 def _evaluate(

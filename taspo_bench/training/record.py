@@ -20,6 +20,12 @@ def begin(folder: Path, updates: int) -> None:
     write_text(path, "".join(lines))
 
 
+def seconds(folder: Path) -> float:
+    """What the phases of all updates took together, those before a break among them."""
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return sum(sum(json.loads(line)["seconds"].values()) for line in lines)
+
+
 def add(folder: Path, config: CellConfig, done: int, trained: Trained) -> bool:
     """Add what update number ``done`` (from 1) did; whether it is one whose episodes and weights are kept."""
     with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:

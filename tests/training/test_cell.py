@@ -60,6 +60,9 @@ def test_a_cell_that_was_broken_off_ends_with_the_same_numbers(whole, tmp_path):
     run_cell(settings(), tmp_path)
     assert metrics(tmp_path) == metrics(whole)
     assert results(tmp_path) == results(whole)
+    phases = [json.loads(line)["seconds"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    trained = json.loads((tmp_path / "eval.json").read_text())["seconds"]["train"]
+    assert trained == pytest.approx(sum(sum(phase.values()) for phase in phases))  # before the kill and after it
 
 
 def test_only_the_last_checkpoint_is_kept(whole):
