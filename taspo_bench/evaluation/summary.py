@@ -69,6 +69,7 @@ class Gain:
 
     difference: success minus the baseline's, a share. relative: percent of the baseline's success, None where that
     is 0. p, p_holm: exact sign-flip test over tasks of wins summed over seeds; adjusted over the whole table.
+    p_seeds: the same test over the seeds that both have, of wins summed over tasks; None for fewer than two.
     """
 
     method: str
@@ -79,6 +80,7 @@ class Gain:
     relative: Estimate | None
     p: float
     p_holm: float
+    p_seeds: float | None
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,7 @@ def _gains(outcomes: Sequence[Outcomes], baseline: str | None) -> list[Gain]:
             relative=_relative([(ours, theirs)]),
             p=p,
             p_holm=p_holm,
+            p_seeds=_test_over_seeds(ours, theirs),
         )
         for (ours, theirs), p, p_holm in zip(pairs, p_values, holm(p_values), strict=True)
     ]
@@ -237,6 +240,17 @@ def _win_differences(ours: Outcomes, theirs: Outcomes) -> list[int]:
     common = np.lcm(len(ours.seeds), len(theirs.seeds))
     wins = ours.won.sum(axis=0) * (common // len(ours.seeds)) - theirs.won.sum(axis=0) * (common // len(theirs.seeds))
     return [int(value) for value in wins]
+
+
+def _test_over_seeds(ours: Outcomes, theirs: Outcomes) -> float | None:
+    shared = [seed for seed in ours.seeds if seed in theirs.seeds]
+    if len(shared) < 2:
+        return None
+    wins = [
+        dict(zip(outcome.seeds, outcome.won.sum(axis=1).astype(int).tolist(), strict=True))
+        for outcome in (ours, theirs)
+    ]
+    return sign_flip_test([wins[0][seed] - wins[1][seed] for seed in shared])
 
 
 def _relative(pairs: Sequence[tuple[Outcomes, Outcomes]]) -> Estimate | None:

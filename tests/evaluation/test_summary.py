@@ -56,6 +56,17 @@ def test_a_cell_without_a_result_counts_as_zero_in_every_figure(tmp_path: Path, 
     assert failure.error == ("RunError: out of luck" if how == "failed" else "not finished")
 
 
+def test_the_test_over_seeds_is_of_the_seeds_that_both_have(tmp_path: Path) -> None:
+    better = flat({"warm_start": 0, "grpo": 0, "taspo": 1})
+    path = build_run(tmp_path / "run", envs=["alfworld"], seeds=(0, 1, 2, 3), n=6, skill=better)
+    (seen, _) = summarize(read_run(path).cells).gains
+    assert (seen.p_seeds, seen.p) == (pytest.approx(2 / 2**4), pytest.approx(2 / 2**6))
+    cells = [cell for cell in read_run(path).cells if cell.method != "taspo" or cell.seed > 1]
+    assert summarize(cells).gains[0].p_seeds == pytest.approx(2 / 2**2)
+    single = [cell for cell in read_run(path).cells if cell.method != "taspo" or cell.seed > 2]
+    assert summarize(single).gains[0].p_seeds is None
+
+
 def test_late_training_is_paired_by_seed_with_students_interval(tmp_path: Path) -> None:
     path = build_run(tmp_path / "run", envs=["alfworld"], seeds=(3, 4, 5), n=6, updates=9)
     late = {"grpo": (0.3, 0.5, 0.4), "taspo": (0.4, 0.7, 0.4)}
