@@ -175,7 +175,7 @@ def test_the_presets_of_the_benchmarks_are_as_the_readme_says():
 
 
 def test_the_table_of_the_readme_is_that_of_the_results():
-    table = (ROOT / "results/first_comparison/summary.md").read_text().split("### ")[1].split("\n\n")[1]
+    table = (ROOT / "results/reference/summary.md").read_text().split("### ")[1].split("\n\n")[1]
     assert table.startswith("| method |") and table in (ROOT / "README.md").read_text()
 
 
