@@ -39,9 +39,20 @@ def refuse_unwritable(folder: Path) -> None:
         raise InputError(f"--out {folder}: cannot write there ({error.strerror}); name another folder") from error
 
 
+def refuse_replacing(folder: Path, mark: str) -> None:
+    """Refuse an output folder that would be replaced whole, unless it is absent, empty, or has ``mark`` in it."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out {folder}: this is a file; name a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / mark).is_file():
+        raise InputError(
+            f"--out {folder}: holds other files (no {mark}), which would be removed; name a new or an empty folder"
+        )
+
+
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder to fill, which then takes the place of ``folder``; after an error it is removed."""
+    folder = folder.resolve()
     temporary = folder.with_name(folder.name + ".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 from taspo_bench import registry
 from taspo_bench.config import CellConfig, parse_overrides, resolve
 from taspo_bench.errors import InputError
-from taspo_bench.files import refuse_unwritable
+from taspo_bench.files import refuse_replacing, refuse_unwritable
 from taspo_bench.policies.shipped import warm_start_folder
 from taspo_bench.training.checkpoint import save_tiny
 from taspo_bench.training.model_folder import save_model_folder
@@ -32,7 +32,7 @@ def build(console: Console, env: str, data: str, out: Path | None, seed: int, ta
     if out is None and data != "embedded":
         raise InputError(f"--data {data}: name a folder with --out; the package keeps the embedded data's own")
     folder = out or warm_start_folder(CellConfig(env=env))
-    refuse_unwritable(folder.parent)
+    _check_out(folder)
     command = f"taspo-bench warm-start --env {env} --data {data} --seed {seed} --target {settings.target}"
     command += "" if minutes == WarmStartSettings.minutes else f" --minutes {minutes:g}"
     command += f" --out {out}" if out else ""
@@ -81,7 +81,7 @@ def build_adapter(
     """Train an adapter of a language model on reference episodes, measure it on training tasks, keep it."""
     if out is None:
         raise InputError("--out: name the folder for the adapter of a language model")
-    refuse_unwritable(out.parent)
+    _check_out(out)
     own = registry.env_class(env).presets.get("warm_start", {})
     settings = AdapterSettings(minutes, noise=float(own.get("noise", AdapterSettings.noise)))
     rate = {"learning_rate": LEARNING_RATE}
@@ -111,3 +111,9 @@ def build_adapter(
     }
     save_model_folder(out, config, policy, card)
     console.print(f"wrote {out}: loss {curve[-1]['loss']:.3f} a token", highlight=False, soft_wrap=True)
+
+
+def _check_out(folder: Path) -> None:
+    """Find out before training whether the folder can be written, and holds nothing but an earlier warm start."""
+    refuse_replacing(folder, "card.json")
+    refuse_unwritable(folder.resolve().parent)
