@@ -200,6 +200,10 @@ def read_run(path: Path) -> Run:
     if not (path / "config.json").is_file():
         raise DataError(f"{path}: no config.json in it; give the folder that `taspo-bench run --out` wrote")
     config = read_json(path / "config.json")
+    if "methods" not in config:
+        raise DataError(
+            f"{path}: its config.json is not that of a run; give the whole folder that `taspo-bench run --out` wrote"
+        )
     found = {cell.key: cell for cell in map(_read_cell, sorted(path.glob("cells/*/*/seed-*")))}
     wanted = [
         (label, str(env), int(seed))
@@ -249,6 +253,11 @@ def _add_evaluation(cell: Cell, path: Path) -> None:
     if record.get("schema") != SCHEMA:
         raise DataError(f"{path}: schema {record.get('schema')!r}; this version reads schema {SCHEMA}")
     try:
+        if (record["env"], record["seed"]) != (cell.env, cell.seed):
+            raise DataError(
+                f"{path}: the evaluation of {record['env']} seed {record['seed']}, not of the cell of this folder; "
+                "remove it and run again with --resume"
+            )
         cell.splits = record["splits"]
         cell.data_stamp = record.get("data_stamp") or cell.data_stamp
         for name, split in cell.splits.items():

@@ -143,6 +143,7 @@ def test_a_disk_without_room_leaves_every_file_whole(tmp_path: Path) -> None:
     [
         ("config.json", None, "no config.json in it; give the folder"),
         ("config.json", "[1]", "a JSON object was expected"),
+        ("config.json", '{"method": "taspo", "env": "alfworld", "seed": 0}', "not that of a run; give the whole"),
         ("cells/taspo/alfworld/seed-0/eval.json", '{"schema": 1, "spl', "not JSON"),
         ("cells/taspo/alfworld/seed-0/eval.json", '{"schema": 7}', "schema 7; this version reads schema 1"),
         ("cells/taspo/alfworld/seed-0/eval.json", '{"schema": 1}', "not an evaluation record"),
@@ -159,6 +160,15 @@ def test_a_broken_file_is_named_in_one_line(tmp_path: Path, file: str, text: str
         write_summary(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("other", [{"env": "webshop"}, {"seed": 5}])
+def test_a_record_of_another_cell_is_refused(tmp_path: Path, other: dict[str, object]) -> None:
+    path = small(tmp_path / "run")
+    file = path / "cells/taspo/alfworld/seed-0/eval.json"
+    dump(file, {**json.loads(file.read_text()), **other})
+    with pytest.raises(DataError, match=f"{file}: the evaluation of .*, not of the cell of this folder"):
+        write_summary(path)
 
 
 def test_a_record_that_lost_a_task_is_refused(tmp_path: Path) -> None:
