@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from taspo_bench import run as runs
-from taspo_bench.engines import processes
+from taspo_bench.engines import processes, ray_cluster
 from taspo_bench.errors import InputError
 from taspo_bench.execution import execute, execute_together
 from taspo_bench.files import write_json
@@ -36,10 +36,7 @@ def run_plan(
     """
     cells = plan.cells()
     plan.check()
-    if cluster:
-        from taspo_bench.engines import ray_cluster
-
-        ray_cluster.check(cluster)
+    ray_cluster.check(cluster)
     if not processes.is_first():
         execute_together([], folder)
         return

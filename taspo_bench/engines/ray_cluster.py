@@ -27,11 +27,13 @@ TRIES_AGAIN = 3
 
 
 def check(cluster: str) -> str:
-    """The address in ``ray`` or ``ray:ADDRESS``; empty for an instance of our own.
+    """The address in ``ray`` or ``ray:ADDRESS``; empty for an instance of our own, and where there is no cluster.
 
     Raises:
         InputError: another kind of cluster, nothing at the address, or Ray is not installed.
     """
+    if not cluster:
+        return ""
     name, _, address = cluster.partition(":")
     if name != NAME:
         raise InputError(f"--cluster {cluster}: give ray, or ray:ADDRESS (ray:auto finds the one on this machine)")

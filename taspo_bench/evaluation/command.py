@@ -18,10 +18,12 @@ from taspo_bench import registry
 from taspo_bench.api import Split, TextEnv
 from taspo_bench.config import MODEL_SETTINGS, SMOLLM2, CellConfig, names_model, resolve
 from taspo_bench.endpoint import PREFIX
+from taspo_bench.engines import ray_cluster
 from taspo_bench.episode import Episode, write_episodes
 from taspo_bench.errors import InputError, RunError
 from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
 from taspo_bench.evaluation.results import SplitRecord, evaluation_record, split_record
+from taspo_bench.files import refuse_unwritable, write_json
 from taspo_bench.policies.endpoint import EndpointPolicy, count_outcomes, outcome
 from taspo_bench.policies.policy import Policy
 from taspo_bench.policies.scripted import ExpertPolicy, RandomPolicy
@@ -99,12 +101,12 @@ def evaluate_policy(
             ``cell_gpus`` and ``cell_memory`` among the settings. This process plays them if empty.
 
     Raises:
+        InputError: what was given does not go together, or ``out`` belongs to a run or cannot be written.
         RunError: a hosted model failed in some episodes; they count as lost in what was printed and kept.
     """
-    if cluster:
-        from taspo_bench.engines import ray_cluster
-
-        ray_cluster.check(cluster)
+    ray_cluster.check(cluster)
+    if out is not None:
+        _refuse_run(out)
     settings = dict(settings or {})
     own = [key for key in settings if key == "max_turns" or (cluster and key in ("cell_gpus", "cell_memory"))]
     asked: dict[str, Any] = {key: settings.pop(key) for key in own}
@@ -114,11 +116,13 @@ def evaluate_policy(
     make_env = partial(registry.make_env, env, data=data, max_steps=max_turns)
     first = make_env()
     splits = evaluation_splits(first.splits(), split_names, tasks)
+    if out is not None:
+        refuse_unwritable(out)
     policy = policy_by_name(policy_name, env, temperature, out, settings)
     if cluster and isinstance(policy, EndpointPolicy):
         raise InputError(f"--cluster {cluster}: a hosted model is asked from here; leave --cluster away")
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+        (out / "eval.json").unlink(missing_ok=True)  # it must never stand beside episodes of another evaluation
     records: dict[str, SplitRecord] = {}
     played: dict[str, list[Episode]] = {}
     seconds: dict[str, float] = {}
@@ -136,10 +140,9 @@ def evaluate_policy(
         if out is not None:
             write_episodes(out / f"eval-{split.name}.jsonl.gz", episodes)
     console.print(_table(env, policy.name, records))
+    _tell_errors(console, played)
     hosted = _account(console, policy, played) if isinstance(policy, EndpointPolicy) else None
     if out is not None:
-        from taspo_bench.files import write_json
-
         stamp = asdict(first.data_stamp())
         record = evaluation_record(policy.name if hosted else policy_name, env, seed, records, seconds, stamp)
         record["max_turns"] = first.max_steps
@@ -148,6 +151,12 @@ def evaluate_policy(
         write_json(out / "eval.json", record)
     _refuse_failures(played, out)
     return records
+
+
+def _refuse_run(out: Path) -> None:
+    """Refuse the folder of a run or of its cell, whose results would be replaced."""
+    if any((out / name).exists() for name in ("cells", "config.json")):
+        raise InputError(f"--out {out}: holds a run, or one cell of it; name another folder")
 
 
 def _play(
@@ -171,14 +180,12 @@ def _shared(
     asked: Mapping[str, Any],
     advance: Callable[[int], None],
 ) -> list[Episode]:
-    from taspo_bench.engines.ray_cluster import evaluate_shares
-
     resources = {
         "num_cpus": 1,
         "num_gpus": float(asked.get("cell_gpus", 0)),
         "memory": float(asked.get("cell_memory", 0)) * 10**9,
     }
-    return evaluate_shares(cluster, play, split, BATCH, resources, advance)
+    return ray_cluster.evaluate_shares(cluster, play, split, BATCH, resources, advance)
 
 
 def _account(console: Console, policy: EndpointPolicy, played: Mapping[str, Sequence[Episode]]) -> dict[str, Any]:
@@ -207,8 +214,19 @@ def _refuse_failures(played: Mapping[str, Sequence[Episode]], out: Path | None) 
         )
 
 
+def _tell_errors(console: Console, played: Mapping[str, Sequence[Episode]]) -> None:
+    everyone = [episode for episodes in played.values() for episode in episodes]
+    broken = [episode for episode in everyone if episode.error]
+    if broken:
+        first = f"the first, {broken[0].task_id}: {broken[0].error}"
+        told = f"{len(broken)} of {len(everyone)} episodes ended with an error and count as lost; {first}"
+        console.print(" ".join(told.split()), markup=False, highlight=False, soft_wrap=True)
+
+
 def _table(env: str, policy: str, records: dict[str, SplitRecord]) -> Table:
-    table = Table("split", "family", "tasks", "success", "95 % interval", "score", title=f"{policy} on {env}")
+    columns = ["split", "family", "tasks", "success", "95 % interval", "score"]
+    has_errors = any(record["errors"] for record in records.values())
+    table = Table(*columns, *(["errors"] if has_errors else []), title=f"{policy} on {env}")
     for name, record in records.items():
         low, high = record["wilson"]
         table.add_row(
@@ -218,6 +236,7 @@ def _table(env: str, policy: str, records: dict[str, SplitRecord]) -> Table:
             f"{record['success']:.3f}",
             f"[{low:.3f}, {high:.3f}]".replace("[", "\\["),
             f"{record['score']:.3f}",
+            *([str(record["errors"])] if has_errors else []),
         )
         table.add_row("", "all (macro)", "", f"{record['macro']:.3f}", "", "")
         for family, result in sorted(record["families"].items()):
