@@ -26,7 +26,7 @@ from taspo_envs.webshop.goals import Goal, draw_price, human_goals, synthetic_co
 from taspo_envs.webshop.index import IndexBuilder
 from taspo_envs.webshop.nouns import Tagger
 from taspo_envs.webshop.splits import MOST_EVALUATION_GOALS, split_by_query
-from taspo_envs.webshop.store import FORMAT, GOAL_KINDS, HUMAN, MANIFEST, SYNTHETIC
+from taspo_envs.webshop.store import FORMAT, GOAL_KINDS, HUMAN, MANIFEST, SYNTHETIC, goal_id_of
 
 SEED = 233
 """Seed of the generator that draws prices of ranges, then caps."""
@@ -133,8 +133,8 @@ def _stored(work: Path) -> Iterator[tuple[Product, float]]:
 def _write_goals(
     work: Path, kind: str, source: Source, rng: random.Random, oddities: Oddities, progress: Progress
 ) -> int:
-    goals, ids = TextWriter(work / f"goals-{kind}"), TextWriter(work / f"goals-{kind}-ids")
-    listed: list[str] = []
+    goals = TextWriter(work / f"goals-{kind}")
+    rows: dict[str, int] = {}
     queries: list[str] = []
     stored: Callable[[], Iterable[tuple[Product, float]]] = partial(_stored, work)
     if kind == SYNTHETIC and (total := sum(attribute_counts(stored(), source)[1])) > MOST_SYNTHETIC_GOALS:
@@ -143,21 +143,21 @@ def _write_goals(
     numbers: Counter[str] = Counter()
     beyond: list[str] = []
     for product, price, goal in make_goals(kind, stored, source, rng):
-        goal_id = f"{product.asin}-{kind[0]}{numbers[product.asin]}"
+        name = f"{product.asin}-{kind[0]}{numbers[product.asin]}"
         numbers[product.asin] += 1
         goals.append(json.dumps(asdict(goal), ensure_ascii=False, separators=(",", ":")))
-        ids.append(goal_id)
-        listed.append(goal_id)
+        rows[name] = len(rows)
         queries.append(product.query)
         if full_choice(product, product, goal, price) is None:
-            beyond.append(goal_id)
-        if len(listed) % 1000 == 0:
-            progress(f"{kind} goals", len(listed))
+            beyond.append(name)
+        if len(rows) % 1000 == 0:
+            progress(f"{kind} goals", len(rows))
     goals.close()
-    ids.close()
-    splits = split_by_query(listed, queries, beyond, source.most_evaluation_goals)
+    splits = split_by_query(list(rows), queries, beyond, source.most_evaluation_goals)
+    for part in ("beyond_reach", "train", "valid_seen", "valid_unseen"):
+        splits[part] = [goal_id_of(kind, rows[name]) for name in splits[part]]
     (work / f"splits-{kind}.json").write_text(json.dumps(splits), encoding="utf-8")
-    return len(listed)
+    return len(rows)
 
 
 def make_goals(

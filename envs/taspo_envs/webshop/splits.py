@@ -2,6 +2,7 @@
 
 Ours: ``valid_unseen`` holds goals of queries (product categories) that training never meets; ``valid_seen`` holds
 goals of products that training never meets in queries that it does; both at most one tenth of the goals and 500.
+Ours are cut by names of goals, ``B07FYPSNH8-h0``; a store then knows the goals by their rows.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def _spread(ids: Sequence[str], count: int) -> list[str]:
     return sorted(goal_id for _, goal_id in sorted(turns, key=lambda pair: pair[0])[:count])
 
 
-def product_of(goal_id: str) -> str:
+def product_of(name: str) -> str:
     """ASIN of the product that a goal was made from."""
-    return goal_id.rpartition("-")[0]
+    return name.rpartition("-")[0]
 
 
 def split_by_query(

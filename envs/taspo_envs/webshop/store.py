@@ -7,6 +7,7 @@ ascending order (``by_asin`` of the index gives their rows), ``goals-KIND`` the 
 from __future__ import annotations
 
 import json
+import re
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from taspo_envs.webshop.goals import Goal
 from taspo_envs.webshop.index import Index
 
 MANIFEST = "manifest.json"
-FORMAT = 2
+FORMAT = 3
 HUMAN, SYNTHETIC = "human", "synthetic"
 GOAL_KINDS = (HUMAN, SYNTHETIC)
+KINDS = {kind[0]: kind for kind in GOAL_KINDS}
+GOAL_ID = re.compile(r"([hs])(0|[1-9][0-9]*)", re.ASCII)
 
 
 class Store:
@@ -52,10 +55,6 @@ class Store:
 
     def _read_product(self, asin: str) -> Product:
         return Product.from_json(self._products[self.row(asin)])
-
-    def product_at(self, row: int) -> Product:
-        """The product of a row."""
-        return Product.from_json(self._products[row])
 
     def price(self, asin: str) -> float:
         """What a product is sold at, in dollars."""
@@ -96,28 +95,21 @@ class Store:
         counts = self.manifest["goals"]
         return HUMAN if counts[HUMAN] >= min(1000, counts[SYNTHETIC] or 1) else SYNTHETIC
 
-    @cache  # noqa: B019 - stores live as long as the process
     def goal_ids(self, kind: str) -> tuple[str, ...]:
-        """Ids of all goals in the order in which they were built."""
-        column = TextColumn(self.folder / f"goals-{kind}-ids")
-        return tuple(column[row] for row in range(len(column)))
+        """Ids of all goals in WebShop's order before it shuffles them."""
+        return tuple(goal_id_of(kind, row) for row in range(self.manifest["goals"][kind]))
 
-    @cache  # noqa: B019
-    def _goal_rows(self, kind: str) -> dict[str, int]:
-        return {goal_id: row for row, goal_id in enumerate(self.goal_ids(kind))}
-
-    @cache  # noqa: B019
+    @cache  # noqa: B019 - stores live as long as the process
     def _goals(self, kind: str) -> TextColumn:
         return TextColumn(self.folder / f"goals-{kind}")
 
     def goal(self, goal_id: str) -> Goal:
         """The goal of an id; :class:`InputError` if there is none."""
-        kind = kind_of(goal_id)
-        row = self._goal_rows(kind).get(goal_id)
-        if row is None:
-            raise InputError(
-                f"no goal {goal_id!r} in {self.folder}: ids look like {next(iter(self.goal_ids(kind)), 'none')!r}"
-            )
+        named = GOAL_ID.fullmatch(goal_id)
+        kind, row = (KINDS[named[1]], int(named[2])) if named else ("", 0)
+        if row >= self.manifest["goals"].get(kind, 0):
+            counts = " and ".join(f"{count} {kind} goals ({kind[0]}0, ..)" for kind, count in self.manifest["goals"].items())
+            raise InputError(f"no goal {goal_id!r} in {self.folder}: it has {counts}")
         return goal_from_json(self._goals(kind)[row])
 
     def splits(self, kind: str) -> dict[str, Any]:
@@ -126,9 +118,9 @@ class Store:
         return splits
 
 
-def kind_of(goal_id: str) -> str:
-    """Human or synthetic, as the id's last part says (``B07FYPSNH8-h0``, ``B0743JKHBV-s12``)."""
-    return HUMAN if goal_id.rpartition("-")[2].startswith("h") else SYNTHETIC
+def goal_id_of(kind: str, row: int) -> str:
+    """``h12`` is the human goal in row 12, ``s12`` the synthetic one; an id does not name the product, which is the answer."""
+    return f"{kind[0]}{row}"
 
 
 def goal_from_json(text: str) -> Goal:

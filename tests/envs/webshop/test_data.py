@@ -14,13 +14,14 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 import recorded
 
+from taspo_bench.cache import cache_folder
 from taspo_bench.errors import DataError, InputError, RunError
 from taspo_envs.webshop.build import Source, build
 from taspo_envs.webshop.catalogue import iter_json_array
 from taspo_envs.webshop.choices import full_choice
 from taspo_envs.webshop.env import WebShopEnv
 from taspo_envs.webshop.fetch import FILES, fetch
-from taspo_envs.webshop.locate import cache_root, import_files
+from taspo_envs.webshop.locate import import_files
 from taspo_envs.webshop.nouns import LexiconTagger
 from taspo_envs.webshop.reward import option_matches
 from taspo_envs.webshop.solver import solve
@@ -191,7 +192,7 @@ def test_a_fetch_downloads_imports_and_leaves_only_the_store(
     bodies.update({key: path.read_bytes() for key, path in zip(FILES["small"].values(), files, strict=True)})
     store = fetch("small", tmp_path / "built", host=host)
     assert store.manifest["goals"]["synthetic"] == 573
-    assert not list(cache_root().glob("webshop-*"))
+    assert not list(cache_folder().glob("webshop-*"))
 
 
 def test_a_fetch_that_gets_a_page_for_people_says_what_to_do(
@@ -239,7 +240,7 @@ def test_the_expert_wins_every_real_goal_that_can_be_won(share: int) -> None:
 @needs_data
 def test_no_purchase_of_any_real_product_wins_the_goals_that_are_beyond_reach() -> None:
     store = WebShopEnv(data=str(recorded.DATA.parent)).store
-    catalogue = [store.product_at(row) for row in range(len(store))]
+    catalogue = [store.product(store.listing(row)[0]) for row in range(len(store))]
     values = {product.asin: set(chain.from_iterable(product.options.values())) for product in catalogue}
     every = set(chain.from_iterable(values.values()))
     fitting = cache(lambda option: {value for value in every if option_matches([value], [option])})
