@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CONTRACTS = ("api", "credit", "episode", "errors", "registry", "text_space")
+CONTRACTS = ("api", "cache", "credit", "episode", "errors", "registry", "text_space")
 HEAVY = ("torch", "transformers", "tokenizers", "matplotlib", "scipy", "pydantic", "jinja2", "httpx")
 HELP = f"""
 import sys
@@ -43,7 +43,7 @@ def files(folder: str) -> list[Path]:
 @pytest.mark.parametrize("path", files("envs/taspo_envs"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_benchmark_knows_the_contract_and_no_torch(path):
     foreign = {name for name in imported(path) if name.partition(".")[0] in ("taspo_bench", "torch", "transformers")}
-    assert foreign <= {"taspo_bench.api", "taspo_bench.errors"}
+    assert foreign <= {"taspo_bench.api", "taspo_bench.cache", "taspo_bench.errors"}
 
 
 @pytest.mark.parametrize("path", files("baselines/taspo_baselines"), ids=lambda path: str(path.relative_to(ROOT)))

@@ -13,12 +13,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pooch
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 from taspo_bench import registry
+from taspo_bench.cache import cache_folder
 from taspo_bench.config import SMOLLM2, CellConfig, names_model
 from taspo_bench.errors import InputError
 from taspo_bench.policies.adapters import add_lora, merge_adapter
@@ -121,7 +121,7 @@ def _smollm2_folder() -> Path:
     if spec is None or spec.origin is None:
         raise InputError(f"--model {SMOLLM2}: the package with its weights is missing; {_SMOLLM2_HELP}")
     file = next(Path(spec.origin).parent.glob("*.gguf"))
-    folder = Path(os.environ.get("TASPO_CACHE") or pooch.os_cache("taspo-bench")) / SMOLLM2 / file.stem
+    folder = cache_folder() / SMOLLM2 / file.stem
     if folder.is_dir():
         return folder
     for module in ("gguf", "accelerate"):

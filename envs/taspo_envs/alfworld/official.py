@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from taspo_bench.api import DataStamp, Kind, Split
+from taspo_bench.cache import cache_folder
 from taspo_bench.errors import DataError, InputError
 from taspo_envs.alfworld.generation import split_task
 
@@ -233,15 +234,6 @@ def _place(member: str) -> tuple[str, str] | None:
 
 
 # --- the index ---------------------------------------------------------------------------------------
-
-
-def cache_folder() -> Path:
-    """``$TASPO_CACHE``, else the platform's cache folder for taspo-bench."""
-    if given := os.environ.get("TASPO_CACHE"):
-        return Path(given).expanduser()
-    import pooch  # a slow import, and rarely needed
-
-    return Path(pooch.os_cache("taspo-bench"))
 
 
 def _index_of(path: Path) -> Path:

@@ -17,9 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pooch
-
 from taspo_bench.api import DataStamp, Split, split_by_name
+from taspo_bench.cache import cache_folder
 from taspo_bench.errors import DataError
 from taspo_envs.searchqa import passage_file
 from taspo_envs.searchqa.bm25 import Bm25Index
@@ -48,9 +47,9 @@ class Store:
         return {question.id: question for question in map(_question, lines)}
 
 
-def cache_folder() -> Path:
+def stores_folder() -> Path:
     """Where stores are kept."""
-    return Path(os.environ.get("TASPO_CACHE") or pooch.os_cache("taspo-bench")) / "searchqa"
+    return cache_folder() / "searchqa"
 
 
 def folder_store(folder: Path, progress: Callable[[int], None] = lambda done: None) -> Store:
@@ -64,9 +63,9 @@ def folder_store(folder: Path, progress: Callable[[int], None] = lambda done: No
 
 def official_store() -> Store:
     """The store that the last :func:`import_files` made."""
-    pointer = cache_folder() / _OFFICIAL
+    pointer = stores_folder() / _OFFICIAL
     try:
-        return open_store(cache_folder() / json.loads(pointer.read_text())["store"])
+        return open_store(stores_folder() / json.loads(pointer.read_text())["store"])
     except FileNotFoundError as error:
         raise DataError(
             "no official Search-QA data here: run taspo-bench data import searchqa FILES, questions and passages"
@@ -87,7 +86,7 @@ def import_files(files: Sequence[Path], progress: Callable[[int], None] = lambda
         DataError: with file, line and reason; nothing is kept then.
     """
     store = prepare([path.resolve() for path in files], source="official", progress=progress)
-    pointer = cache_folder() / _OFFICIAL
+    pointer = stores_folder() / _OFFICIAL
     temporary = pointer.with_suffix(f".{os.getpid()}.tmp")
     temporary.write_text(json.dumps({"store": store.folder.name}))
     os.replace(temporary, pointer)
@@ -99,7 +98,7 @@ def prepare(files: Sequence[Path], source: str, progress: Callable[[int], None] 
     """The store of these files, made if there is none yet: whole, or not at all."""
     if not files:
         raise DataError(f"{source}: no file of questions or passages ({', '.join(SUFFIXES)}) given")
-    final = cache_folder() / f"store-{_key(files, source)}"
+    final = stores_folder() / f"store-{_key(files, source)}"
     if (final / _STAMP).is_file():
         return open_store(final)
     _check_memory(files)

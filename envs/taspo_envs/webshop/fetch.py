@@ -7,9 +7,10 @@ from pathlib import Path
 
 import httpx
 
+from taspo_bench.cache import cache_folder
 from taspo_bench.errors import DataError, RunError, unknown_name
 from taspo_envs.webshop.build import Progress, no_progress
-from taspo_envs.webshop.locate import cache_root, import_files
+from taspo_envs.webshop.locate import import_files
 from taspo_envs.webshop.store import Store
 
 HOST = "https://drive.usercontent.google.com"
@@ -38,8 +39,8 @@ def fetch(
     """
     if size not in FILES:
         raise unknown_name("size of WebShop's data", size, FILES)
-    cache_root().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="webshop-", dir=cache_root()) as folder:
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="webshop-", dir=cache_folder()) as folder:
         paths = [
             _download(f"{host}/download?id={file_id}&export=download&confirm=t", Path(folder) / name, progress)
             for name, file_id in FILES[size].items()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
+from taspo_bench.cache import cache_folder
 from taspo_bench.errors import DataError
 from taspo_envs.webshop.build import Progress, Source, build, no_progress, sha256_of
 from taspo_envs.webshop.catalogue import iter_json_array, read_json_object
@@ -21,17 +21,9 @@ PATTERNS = {
 }
 
 
-def cache_root() -> Path:
-    """Folder of built data: ``$TASPO_CACHE``, else the user's cache folder."""
-    given = os.environ.get("TASPO_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taspo-bench"
-
-
 def official_folder() -> Path:
     """Where ``data import webshop`` puts its store."""
-    return cache_root() / "webshop" / "official"
+    return cache_folder() / "webshop" / "official"
 
 
 def store_of(data: str) -> Store:
@@ -47,7 +39,7 @@ def store_of(data: str) -> Store:
 
 def _folder_of(data: str) -> Path:
     if data == "embedded":
-        folder = cache_root() / "webshop" / f"embedded-{FORMAT}-{LexiconTagger.name}-{frozen()['sha256'][:16]}"
+        folder = cache_folder() / "webshop" / f"embedded-{FORMAT}-{LexiconTagger.name}-{frozen()['sha256'][:16]}"
         return folder if (folder / MANIFEST).is_file() else build_embedded(folder)
     if data == "official":
         if not (official_folder() / MANIFEST).is_file():
@@ -109,7 +101,7 @@ def _built(files: dict[str, Path]) -> Path:
         (role, str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for role, path in files.items()
     ]
     key = hashlib.sha256(json.dumps([FORMAT, tagger.name, stats]).encode()).hexdigest()
-    folder = cache_root() / "webshop" / f"store-{key[:16]}"
+    folder = cache_folder() / "webshop" / f"store-{key[:16]}"
     if not (folder / MANIFEST).is_file():
         build(open_source(files, files["products"].parent.name), folder, tagger)
     return folder

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from alfworld_recorded import DATA, official
 
+from taspo_bench.cache import cache_folder
 from taspo_bench.errors import DataError, InputError
 from taspo_envs.alfworld import official as reader
 from taspo_envs.alfworld.env import ALFWorldEnv
@@ -162,7 +163,7 @@ def test_a_broken_archive_is_an_error_of_one_line(tmp_path: Path, content: bytes
     with pytest.raises(DataError, match="fetch it again") as error:
         OfficialData(archive, "test")
     assert "\n" not in str(error.value)
-    assert not list(reader.cache_folder().glob("partial-*"))
+    assert not list(cache_folder().glob("partial-*"))
 
 
 def test_a_cache_folder_that_cannot_be_written_is_named(
@@ -244,6 +245,6 @@ def test_an_unknown_id_is_refused_with_an_example() -> None:
 
 def test_a_second_opening_builds_no_new_index() -> None:
     path = official().path
-    before = {file: os.stat(file).st_mtime_ns for file in reader.cache_folder().iterdir()}
+    before = {file: os.stat(file).st_mtime_ns for file in cache_folder().iterdir()}
     OfficialData(path, "again")
-    assert {file: os.stat(file).st_mtime_ns for file in reader.cache_folder().iterdir()} == before
+    assert {file: os.stat(file).st_mtime_ns for file in cache_folder().iterdir()} == before
