@@ -7,12 +7,16 @@ credit onto token log-ratios and does nothing more.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 
 from taspo_bench.episode import Episode, Group, Guidance
 from taspo_bench.errors import InputError
@@ -122,11 +126,47 @@ def scheme_settings(scheme_class: type[CreditScheme]) -> list[str]:
 
 
 def make_scheme(scheme_class: type[CreditScheme], settings: Mapping[str, Any]) -> CreditScheme:
-    """A scheme with its settings; :class:`InputError` for one that it does not have."""
+    """A scheme with its settings, read by the annotations of its class where it has them.
+
+    Raises:
+        InputError: a setting that the scheme does not have, or a value that it cannot take.
+    """
     known = scheme_settings(scheme_class)
     if unknown := sorted(set(settings) - set(known)):
         raise InputError(
             f"--set scheme.{unknown[0]}: method {scheme_class.name!r} has no such setting; "
             f"it has: {', '.join(known) or 'none'}"
         )
-    return scheme_class(**settings)
+    hints: dict[str, Any] = {}
+    with suppress(Exception):  # an annotation that only a type checker can resolve
+        hints = get_type_hints(scheme_class.__init__)
+    read = {name: _read(scheme_class, name, value, hints) for name, value in settings.items()}
+    try:
+        return scheme_class(**read)
+    except (TypeError, ValueError) as error:
+        given = " ".join(f"--set scheme.{name}={value}" for name, value in settings.items()) or "its defaults"
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{given}: method {scheme_class.name!r} cannot be made so ({reason}); give other values"
+        ) from error
+
+
+def _read(scheme_class: type[CreditScheme], name: str, value: Any, hints: Mapping[str, Any]) -> Any:
+    """The value of a setting as its annotation wants it; as it was given where that says nothing to pydantic."""
+    if name not in hints:
+        return value
+    try:
+        return TypeAdapter(hints[name]).validate_python(value)
+    except PydanticUserError:
+        return value
+    except ValidationError as error:
+        raise InputError(
+            f"--set scheme.{name}={value}: method {scheme_class.name!r}: {error.errors()[0]['msg'].lower()}"
+        ) from error
+
+
+def check_range(name: str, value: float, low: float, high: float = math.inf) -> None:
+    """:class:`InputError` unless a scheme's setting is a finite number from ``low`` to ``high``."""
+    if not (low <= value <= high and math.isfinite(value)):
+        limits = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+        raise InputError(f"scheme.{name}={value:g}: give a number {limits}")

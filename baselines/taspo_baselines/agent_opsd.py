@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from taspo_bench.credit import Array, Credit, Scorer, group_advantages, guided_shifts
+from taspo_bench.credit import Array, Credit, Scorer, check_range, group_advantages, guided_shifts
 from taspo_bench.episode import Episode, Group
 
 
@@ -20,13 +20,17 @@ class AgentOPSD:
     of sign(A) (B_k - B_{k-1}).
 
     Args:
-        mix: l. bound: b. gamma: decay of the evidence. margin: distance of B_0 from certainty.
+        mix: l. bound: b. gamma: decay of the evidence. All three in [0, 1].
+        margin: distance of B_0 from certainty, above 0.
     """
 
     name: ClassVar[str] = "agent_opsd"
     uses_guidance: ClassVar[bool] = True
 
     def __init__(self, mix: float = 0.5, bound: float = 0.2, gamma: float = 0.95, margin: float = 1e-3) -> None:
+        for setting, value in (("mix", mix), ("bound", bound), ("gamma", gamma)):
+            check_range(setting, value, 0, 1)
+        check_range("margin", margin, 1e-12, 0.5)  # at 0 the belief would be infinite
         self.mix = mix
         self.bound = bound
         self.gamma = gamma

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from taspo_bench.credit import Array, Credit, Scorer, group_advantages
+from taspo_bench.credit import Array, Credit, Scorer, check_range, group_advantages
 from taspo_bench.episode import Episode, Group
 
 
@@ -18,14 +18,16 @@ class GiGPO:
     with one anchor are normalised among themselves as GRPO normalises outcomes; an anchor met once gives 0.
 
     Args:
-        omega: weight of the step advantage.
-        gamma: discount of the rewards from a turn to the end of its episode.
+        omega: weight of the step advantage, at least 0.
+        gamma: discount of the rewards from a turn to the end of its episode, in [0, 1].
     """
 
     name: ClassVar[str] = "gigpo"
     uses_guidance: ClassVar[bool] = False
 
     def __init__(self, omega: float = 1.0, gamma: float = 0.95) -> None:
+        check_range("omega", omega, 0)
+        check_range("gamma", gamma, 0, 1)
         self.omega = omega
         self.gamma = gamma
 

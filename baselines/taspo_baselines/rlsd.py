@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from taspo_bench.credit import Array, Credit, Scorer, group_advantages, guided_shifts
+from taspo_bench.credit import Array, Credit, Scorer, check_range, group_advantages, guided_shifts
 from taspo_bench.episode import Group, Turn
 
 
@@ -14,13 +14,16 @@ class RLSD:
     """A [(1 - l) + l clip(exp(sign(A) D), 1 - clip, 1 + clip)] at each token.
 
     D is the token shift; a shift that is not finite counts as 0. The mix l falls on a straight line from ``mix`` to
-    0 over the first ``decay_updates`` updates of the policy.
+    0 over the first ``decay_updates`` updates of the policy, at least 1. ``mix`` and ``clip`` are in [0, 1].
     """
 
     name: ClassVar[str] = "rlsd"
     uses_guidance: ClassVar[bool] = True
 
     def __init__(self, mix: float = 0.5, decay_updates: int = 50, clip: float = 0.2) -> None:
+        check_range("mix", mix, 0, 1)
+        check_range("decay_updates", decay_updates, 1)
+        check_range("clip", clip, 0, 1)
         self.mix = mix
         self.decay_updates = decay_updates
         self.clip = clip

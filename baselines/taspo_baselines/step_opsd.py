@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from taspo_bench.credit import Array, Credit, Scorer, group_advantages, guided_shifts
+from taspo_bench.credit import Array, Credit, Scorer, check_range, group_advantages, guided_shifts
 from taspo_bench.episode import Episode, Group
 
 
@@ -20,13 +20,15 @@ class StepOPSD:
     tokens is scaled up, so that this rule alone does not bound a token's weight.
 
     Args:
-        mix: l. clip: bound of the weight before mixing. The defaults are AgentOPSD's.
+        mix: l. clip: bound of the weight before mixing. Both in [0, 1]; the defaults are AgentOPSD's.
     """
 
     name: ClassVar[str] = "step_opsd"
     uses_guidance: ClassVar[bool] = True
 
     def __init__(self, mix: float = 0.5, clip: float = 0.2) -> None:
+        check_range("mix", mix, 0, 1)
+        check_range("clip", clip, 0, 1)
         self.mix = mix
         self.clip = clip
 
