@@ -109,8 +109,22 @@ def method_class(name: str) -> type[CreditScheme]:
     points = method_entry_points()
     if name not in points:
         raise unknown_name("method", name, points)
-    loaded: type[CreditScheme] = _load("method", points[name])
-    return loaded
+    return _scheme(name, _load("method", points[name]))
+
+
+def _scheme(name: str, loaded: Any) -> type[CreditScheme]:
+    """What was loaded, if it is a class with all that a credit scheme has."""
+    if not isinstance(loaded, type):
+        raise InputError(f"method {name}: not a class; see docs/add_a_scheme.md")
+    has = {
+        "name (a text)": isinstance(getattr(loaded, "name", None), str),
+        "uses_guidance (True or False)": isinstance(getattr(loaded, "uses_guidance", None), bool),
+        "method credit": callable(getattr(loaded, "credit", None)),
+    }
+    if missing := [part for part, is_there in has.items() if not is_there]:
+        raise InputError(f"method {name}: the class has no {', no '.join(missing)}; see docs/add_a_scheme.md")
+    scheme: type[CreditScheme] = loaded
+    return scheme
 
 
 def _from_file(path: Path, attribute: str) -> type[CreditScheme]:
@@ -127,8 +141,7 @@ def _from_file(path: Path, attribute: str) -> type[CreditScheme]:
         raise InputError(f"method {path}:{attribute}: the file does not import: {error!r}") from error
     if not hasattr(module, attribute):
         raise InputError(f"method {path}:{attribute}: the file defines no {attribute}")
-    scheme: type[CreditScheme] = getattr(module, attribute)
-    return scheme
+    return _scheme(f"{path}:{attribute}", getattr(module, attribute))
 
 
 def service(name: str) -> Callable[[str, str, int], None]:

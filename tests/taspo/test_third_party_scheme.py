@@ -141,6 +141,24 @@ def test_a_file_without_the_scheme_is_refused(tmp_path: Path, text: str, attribu
         method_class(f"{path}:{attribute}")
 
 
+@pytest.mark.parametrize(
+    ("line", "instead", "told"),
+    [
+        ('    name = "half"\n', "", "no name"),
+        ("uses_guidance = False", "is_guided = False", "no uses_guidance"),
+        ("def credit(", "def credits(", "no method credit"),
+        ("class Half", "Half = 1\nclass Other", "not a class"),
+    ],
+)
+def test_a_class_that_lacks_a_part_of_a_scheme_is_refused_with_the_part(
+    tmp_path: Path, line: str, instead: str, told: str
+) -> None:
+    path = tmp_path / "half.py"
+    path.write_text(SCHEME.replace(line, instead))
+    with pytest.raises(InputError, match=f"{path}:Half: .*{told}.*; see docs/add_a_scheme.md"):
+        method_class(f"{path}:Half")
+
+
 def test_every_scheme_of_the_project_is_found_under_its_own_name() -> None:
     for name in method_entry_points():
         assert method_class(name).name == name
