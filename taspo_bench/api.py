@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -303,13 +304,19 @@ class TextEnv(gym.Env[str, str], abc.ABC):
     # --- Gymnasium ---------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start a task: ``options["task_id"]``, or one of the split drawn by the environment's own generator."""
+        """Start a task: ``options["task_id"]``, or one of the split.
+
+        Without an id, a seed names a place in a shuffled order of the split, so that as many consecutive seeds as
+        it has tasks give each of them once; later resets draw from the environment's own generator.
+        """
         super().reset(seed=seed)
         task_id = (options or {}).get("task_id")
         if task_id is None:
             if not self.split.task_ids:
                 raise SplitError(f"split {self.split.name!r} of {self.name} is empty: nothing to draw a task from")
-            task_id = self.split.task_ids[int(self.np_random.integers(len(self.split)))]
+            size = len(self.split)
+            place = self.np_random.integers(size) if seed is None else _shuffled(size)[seed % size]
+            task_id = self.split.task_ids[int(place)]
         self.task_id = str(task_id)
         self.steps = 0
         self._truncated = False
@@ -371,6 +378,12 @@ class TextEnv(gym.Env[str, str], abc.ABC):
         self._truncated = state["truncated"]
         self._observation = state["observation"]
         return self._observation, self._info(is_action_valid=True)
+
+
+@cache
+def _shuffled(size: int) -> np.ndarray:
+    """The numbers below ``size`` in a fixed random order."""
+    return np.random.default_rng(size).permutation(size)
 
 
 def split_by_name(splits: Iterable[Split]) -> dict[str, Split]:

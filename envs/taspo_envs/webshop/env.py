@@ -15,7 +15,7 @@ from taspo_envs.webshop.choices import FULL
 from taspo_envs.webshop.fetch import fetch
 from taspo_envs.webshop.locate import import_files, store_of
 from taspo_envs.webshop.pages import Kind
-from taspo_envs.webshop.session import Session
+from taspo_envs.webshop.session import Session, parse_action
 from taspo_envs.webshop.splits import PROTOCOLS, category_splits, official_splits
 from taspo_envs.webshop.store import GOAL_KINDS, Store
 
@@ -169,8 +169,9 @@ class WebShopEnv(TextEnv):
 
     @property
     def admissible_actions(self) -> list[str]:
-        """The clicks of the page in its own order; searching is possible everywhere."""
-        return [f"click[{text}]" for text in self._here.clickables if text != "search"]
+        """The clicks of the page in its own order, less the few texts whose brackets WebShop reads otherwise."""
+        clicks = {text: f"click[{text}]" for text in self._here.clickables if text != "search"}
+        return [action for text, action in clicks.items() if parse_action(action) == ("click", text)]
 
     @property
     def state_key(self) -> str:

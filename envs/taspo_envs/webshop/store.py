@@ -105,10 +105,11 @@ class Store:
 
     def goal(self, goal_id: str) -> Goal:
         """The goal of an id; :class:`InputError` if there is none."""
+        goals: dict[str, int] = self.manifest["goals"]
         named = GOAL_ID.fullmatch(goal_id)
         kind, row = (KINDS[named[1]], int(named[2])) if named else ("", 0)
-        if row >= self.manifest["goals"].get(kind, 0):
-            counts = " and ".join(f"{count} {kind} goals ({kind[0]}0, ..)" for kind, count in self.manifest["goals"].items())
+        if row >= goals.get(kind, 0):
+            counts = " and ".join(f"{count} {kind} goals ({kind[0]}0, ..)" for kind, count in goals.items())
             raise InputError(f"no goal {goal_id!r} in {self.folder}: it has {counts}")
         return goal_from_json(self._goals(kind)[row])
 
@@ -119,7 +120,7 @@ class Store:
 
 
 def goal_id_of(kind: str, row: int) -> str:
-    """``h12`` is the human goal in row 12, ``s12`` the synthetic one; an id does not name the product, which is the answer."""
+    """``h12``: the human goal of row 12, ``s12``: the synthetic one. The product is the answer, so no id names it."""
     return f"{kind[0]}{row}"
 
 
