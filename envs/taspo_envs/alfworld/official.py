@@ -34,7 +34,10 @@ GAME_FILE = "game.tw-pddl"
 KINDS: dict[str, Kind] = {"train": "train", "valid_seen": "seen", "valid_unseen": "unseen"}
 _UNSPLIT = "valid_train"
 """200 more games of the release; they belong to no split, and can be opened by id."""
-_INDEX_VERSION = 2
+_INDEX_VERSION = 3
+_LEFT_OUT = ("movable", "Sliced")
+"""Words in the names of folders that the release leaves out, whatever is in them."""
+_TEXTS = ("pddl_problem", "pddl_domain", "grammar")
 _ARCHIVES = ("json_2.1.*tw-pddl.tar.xz", "json_2.1.*tw-pddl.zip")
 _LOG = logging.getLogger(__name__)
 
@@ -100,7 +103,10 @@ class OfficialData:
             ).fetchone()
             if row is None:
                 if task_id in self.skipped:
-                    raise DataError(f"game {task_id!r} cannot be played: {self.skipped[task_id]}")
+                    raise DataError(
+                        f"game {task_id!r} of {self.path} cannot be played: {self.skipped[task_id]}; take another, "
+                        "or fetch the data again with `taspo-bench data fetch alfworld`"
+                    )
                 raise InputError(f"unknown task id {task_id!r}: ids look like {self.ids['valid_seen'][0]!r}")
             if row[0] not in self._logic:
                 (self._logic[row[0]],) = database.execute(
@@ -182,15 +188,20 @@ def read_json(content: bytes | None) -> dict[str, Any]:
         raise DataError("without a game file")
     try:
         data = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError("not a complete JSON file") from None
-    if not isinstance(data, dict) or not {"pddl_problem", "pddl_domain", "grammar"} <= set(data):
+    if not isinstance(data, dict) or not all(_is_text(data.get(key)) for key in _TEXTS):
         raise DataError("not a game file")
     if "solvable" not in data:
         raise DataError("without the solvable flag")
-    if not data["solvable"]:
-        raise DataError("unsolvable")
+    if data["solvable"] is not True:
+        raise DataError("unsolvable" if data["solvable"] is False else "with a solvable flag of another kind")
     return data
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a JSON value is text that can be stored (a lone surrogate cannot)."""
+    return isinstance(value, str) and value == value.encode(errors="replace").decode()
 
 
 def scan(path: Path) -> Iterator[Found]:
@@ -292,6 +303,17 @@ def _build(path: Path, index: Path) -> None:
         raise
 
 
+def _kept(task_id: str, content: bytes | None) -> tuple[dict[str, Any], tuple[str, str, str]]:
+    """The game of a folder, and its grammar (see :func:`split_task`); :class:`DataError` says why it is left out."""
+    if any(word in task_id for word in _LEFT_OUT):
+        raise DataError("left out by name (movable, sliced)")
+    data = read_json(content)
+    try:
+        return data, split_task(data["grammar"])
+    except DataError:
+        raise DataError("without a task text") from None
+
+
 def _fill(database: sqlite3.Connection, found: Iterator[Found]) -> Mapping[str, str]:
     """Store every playable game; what there is to say of the whole."""
     logic: dict[tuple[str, str, str], int] = {}
@@ -299,8 +321,7 @@ def _fill(database: sqlite3.Connection, found: Iterator[Found]) -> Mapping[str, 
     skipped: dict[str, str] = {}
     for split, task_id, content in found:
         try:
-            data = read_json(content)
-            head, tail, task = split_task(data["grammar"])
+            data, (head, tail, task) = _kept(task_id, content)
         except DataError as error:
             skipped[task_id] = str(error)
             continue

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import tarfile
 import threading
 import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -64,29 +67,72 @@ def test_a_removed_game_file_is_named(release: Path, split: str) -> None:
     assert f"{split} of" in str(error.value) and "without a game file" in str(error.value)
 
 
-def test_folders_that_the_release_leaves_out_are_counted(release: Path) -> None:
-    folders = {
-        "pick_and_place_with_movable_recep-Mug-Bowl-Desk-301/trial_1": None,
-        "pick_and_place_simple-Mug-None-Desk-301/trial_unsolvable": json.loads(STUB) | {"solvable": False},
-        "pick_and_place_simple-Mug-None-Desk-301/trial_unflagged": {**LOGIC, "pddl_problem": "(define)"},
-    }
+MUG = "pick_and_place_simple-Mug-None-Desk-301"
+MOVABLE = "pick_and_place_with_movable_recep-Mug-Bowl-Desk-301"
+SLICED = "pick_and_place_simple-AppleSliced-None-CounterTop-10"
+
+
+@contextmanager
+def more_games(release: Path, games: Mapping[str, bytes | None]) -> Iterator[None]:
+    """Further folders in training, with these game files (None: without one)."""
+    folders = [release / "train" / task_id for task_id in games]
     try:
-        for task_id, content in folders.items():
-            (release / "train" / task_id).mkdir(parents=True)
+        for folder, content in zip(folders, games.values(), strict=True):
+            folder.mkdir(parents=True)
             if content is not None:
-                (release / "train" / task_id / "game.tw-pddl").write_text(json.dumps(content))
+                (folder / "game.tw-pddl").write_bytes(content)
+        yield
+    finally:
+        for parent in {folder.parent for folder in folders}:
+            shutil.rmtree(parent)
+
+
+def changed(**changes: object) -> bytes:
+    return json.dumps({**json.loads(STUB), **changes}).encode()
+
+
+def test_folders_that_the_release_leaves_out_are_counted(release: Path) -> None:
+    games = {
+        f"{MOVABLE}/trial_empty": None,
+        f"{MOVABLE}/trial_playable": STUB,
+        f"{SLICED}/trial_playable": STUB,
+        f"{MUG}/trial_empty": None,
+        f"{MUG}/trial_unsolvable": changed(solvable=False),
+        f"{MUG}/trial_unflagged": json.dumps({**LOGIC, "pddl_problem": "(define)"}).encode(),
+    }
+    with more_games(release, games):
         data = OfficialData(release, "test")
         assert len(data.splits()["train"]) == 3553
-        assert data.check()[1] == "left out: 1 unsolvable; 1 without a game file; 1 without the solvable flag"
-        with pytest.raises(DataError, match=r"trial_unsolvable.*unsolvable"):
-            data.game("pick_and_place_simple-Mug-None-Desk-301/trial_unsolvable")
-    finally:
-        for task_id in folders:
-            for file in (release / "train" / task_id).glob("*"):
-                file.unlink()
-            (release / "train" / task_id).rmdir()
-            if not list((release / "train" / task_id).parent.iterdir()):
-                (release / "train" / task_id).parent.rmdir()
+        assert data.check()[1] == (
+            "left out: 3 left out by name (movable, sliced); 1 unsolvable; 1 without a game file; "
+            "1 without the solvable flag"
+        )
+        with pytest.raises(DataError, match=r"trial_unsolvable.*unsolvable.*data fetch alfworld") as error:
+            data.game(f"{MUG}/trial_unsolvable")
+        assert str(release) in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (changed(pddl_problem=5), "not a game file"),
+        (changed(pddl_domain=1, grammar=2), "not a game file"),
+        (changed(pddl_problem="\ud800"), "not a game file"),
+        (changed(grammar=r'{"task": [{"rhs": "a\q"}]}'), "without a task text"),
+        (changed(grammar=r'{"task": [{"rhs": "\ud800"}]}'), "without a task text"),
+        (changed(grammar="{}"), "without a task text"),
+        (b"[" * 200_000, "not a complete JSON file"),
+        (changed(solvable="false"), "with a solvable flag of another kind"),
+        (changed(solvable=1), "with a solvable flag of another kind"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_game_file_of_wrong_types_is_left_out_alone(release: Path, content: bytes, reason: str) -> None:
+    with more_games(release, {f"{MUG}/trial_odd": content}):
+        data = OfficialData(release, "test")
+        assert data.check()[1] == f"left out: 1 {reason}"
+        with pytest.raises(DataError, match=f"trial_odd.*{reason}"):
+            data.game(f"{MUG}/trial_odd")
 
 
 def test_a_game_that_the_release_does_not_have_is_refused(release: Path) -> None:
