@@ -13,7 +13,7 @@ from typing import Any
 
 from taspo_bench.errors import DataError
 from taspo_envs.alfworld import sexpr
-from taspo_envs.alfworld.generation import GENERATIONS, Generation, printed, recognise, split_task
+from taspo_envs.alfworld.generation import Generation, named_generation, printed, recognise, split_task
 from taspo_envs.alfworld.goal import FLUENTS, compile_goal
 
 FLAGS = ("hot", "cool", "clean", "sliced", "on")
@@ -179,11 +179,11 @@ def read_game(data: Mapping[str, Any]) -> Game:
             head, tail, task_text = split_task(data["grammar"])
             generation = recognise(data["pddl_domain"], f'{head}""{tail}')
         else:
-            generation, task_text = GENERATIONS[data["generation"]], f"{TASK_PREFIX}{data['task']}."
+            generation, task_text = named_generation(data["generation"]), f"{TASK_PREFIX}{data['task']}."
         return Game(data["pddl_problem"], printed(task_text), generation)
     except KeyError as error:
         raise DataError(f"the game has no usable {error}: the file is broken, or not a game.tw-pddl file") from None
-    except (TypeError, ValueError, IndexError, AttributeError) as error:
+    except (TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise DataError(f"the game cannot be read ({error}): the file is broken") from None
 
 

@@ -75,12 +75,27 @@ GENERATIONS = {
 """The packages alfworld 0.3 and 0.4, for games that name their generation instead of carrying a domain."""
 
 
+def named_generation(name: str) -> Generation:
+    """The generation of that name; :class:`DataError` lists the known ones if there is none."""
+    if name not in list(GENERATIONS):
+        raise DataError(
+            f"unknown ALFWorld generation {name!r}: known are {', '.join(GENERATIONS)}; name one of these, or "
+            "give the game its own pddl_domain and grammar and play it with engine='textworld'"
+        )
+    return GENERATIONS[name]
+
+
 def split_task(grammar: str) -> tuple[str, str, str]:
     """A grammar as what stands before its task text, what stands after it, and the text ("Your task is to: ...")."""
     found = _TASK.search(grammar)
+    try:
+        text = str(json.loads(found[2], strict=False)) if found else ""
+        text.encode()
+    except ValueError:
+        found = None
     if not found:
-        raise DataError("the game's grammar has no task text: the file is broken")
-    return grammar[: found.start(2)], grammar[found.end(2) :], json.loads(found[2], strict=False)
+        raise DataError("the game's grammar has no task text that can be read: the file is broken")
+    return grammar[: found.start(2)], grammar[found.end(2) :], text
 
 
 def printed(text: str) -> str:
@@ -168,7 +183,7 @@ def _read_grammar(grammar: str) -> tuple[dict[str, tuple[str, str]], dict[str, l
             lines = [line for line in block.split("\n") if not line.lstrip().startswith("#")]
             try:
                 productions.update(json.loads("\n".join(lines), strict=False))
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise _unknown("grammar", grammar) from None
         elif word == "}":
             templates[action.lower()] = (fields["template"], fields["feedback"])
