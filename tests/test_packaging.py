@@ -101,8 +101,8 @@ def test_the_wheel_runs_in_a_clean_environment(version, distributions, tmp_path)
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     subprocess.run([python, "-m", "venv", tmp_path / "venv"], check=True)
     bin_folder = tmp_path / "venv" / "bin"
-    constraints = ["--constraint", ROOT / "constraints.txt"]
-    subprocess.run([bin_folder / "pip", "install", "--quiet", *constraints, distributions[0]], check=True)
+    wheels_only = ["--only-binary=:all:", "--constraint", ROOT / "constraints.txt"]
+    subprocess.run([bin_folder / "pip", "install", "--quiet", *wheels_only, distributions[0]], check=True)
     for words in (
         ["--help"],
         ["envs", "list"],

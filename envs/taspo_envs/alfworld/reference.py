@@ -32,7 +32,8 @@ class ReferenceWorld:
             from textworld.envs.pddl import PddlEnv
         except ImportError as error:
             raise InputError(
-                f"engine 'textworld' needs packages that are missing ({error}): pip install 'taspo-bench[textworld]'"
+                f"engine 'textworld' needs packages that are missing ({error}): pip install 'taspo-bench[textworld]' "
+                "(on Linux or macOS; it builds Fast Downward, which needs a C++ compiler)"
             ) from None
         data = data if "pddl_domain" in data else _with_installed_logic(data)
         self._env = AlfredDemangler(PddlEnv(EnvInfos(won=True, admissible_commands=True)), shuffle=False)

@@ -163,3 +163,12 @@ def test_an_unknown_task_is_refused() -> None:
         env.task("no/such/task")
     with pytest.raises(InputError, match="no/such/task"):
         env.reset(options={"task_id": "no/such/task"})
+
+
+def test_the_reference_engine_says_what_it_needs_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("alfworld", "alfworld.agents.environment.alfred_tw_env"):
+        monkeypatch.setitem(sys.modules, name, None)
+    env = ALFWorldEnv(engine="textworld")
+    with pytest.raises(InputError, match=r"pip install 'taspo-bench\[textworld\]'.*C\+\+ compiler") as error:
+        env.reset(options={"task_id": TASK})
+    assert "\n" not in str(error.value)
