@@ -110,8 +110,24 @@ class Rule:
     def fits(self, state_key: str, met: str) -> bool:
         """Whether the advice holds in that state and, given the observations ``met`` so far, tells nothing hidden."""
         lines = set(state_key.splitlines())
-        known = all(phrase in met for phrase in self.needs) and not any(phrase in met for phrase in self.stale)
+        known = self.is_known(met) and not any(has_phrase(met, phrase) for phrase in self.stale)
         return known and lines.issuperset(self.when) and lines.isdisjoint(self.unless)
+
+    def is_known(self, met: str) -> bool:
+        """Whether the advice tells nothing hidden, given the observations ``met`` so far."""
+        return all(has_phrase(met, phrase) for phrase in self.needs)
+
+
+def has_phrase(text: str, phrase: str) -> bool:
+    """Whether a phrase stands in a text as whole words: ``box 1`` is not in ``tissuebox 1``, nor in ``box 12``."""
+    start = text.find(phrase)
+    while start >= 0:
+        stop = start + len(phrase)
+        before, after = text[start - 1 : start] + phrase[:1], phrase[-1:] + text[stop : stop + 1]
+        if not any(len(pair) == 2 and pair.isalnum() for pair in (before, after)):
+            return True
+        start = text.find(phrase, start + 1)
+    return False
 
 
 class TextEnv(gym.Env[str, str], abc.ABC):

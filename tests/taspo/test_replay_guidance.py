@@ -102,6 +102,22 @@ def test_hidden_places_are_named_only_with_reveal() -> None:
     assert revealed is not None and revealed.texts == ["open box 2", "open box 2"]
 
 
+@pytest.mark.parametrize(
+    ("met", "known"),
+    [
+        ("you see a tissuebox 1.", False),
+        ("you see a box 12.", False),
+        ("you see a tissuebox 1, and a box 1.", True),
+        ("box 1", True),
+    ],
+)
+def test_a_phrase_is_met_as_whole_words_only(met: str, known: bool) -> None:
+    needed = Rule(0, "box 1 is at sofa 1", "go to sofa 1", "", needs=("box 1",))
+    outdated = Rule(0, "box 1 is at sofa 1", "go to sofa 1", "", stale=("box 1",))
+    assert needed.fits("", met) is needed.is_known(met) is known
+    assert outdated.fits("", met) is not known
+
+
 def test_the_trajectory_scope_names_only_what_the_first_observation_allows() -> None:
     guidance = ReplayAnalyzer(Corridor(), scope="trajectory").guide(group(play(SUCCESS), play(FAILURE)))[1]
     assert guidance is not None

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from taspo_bench.api import Rule, TextEnv
+from taspo_bench.api import Rule, TextEnv, has_phrase
 from taspo_bench.episode import Episode, Group, Guidance, Turn
 from taspo_bench.errors import InputError, unknown_name
 from taspo_bench.taspo.analyzers import Analyzer
@@ -207,7 +207,7 @@ class ReplayAnalyzer(Analyzer):
         met = _met(episode)
         if self.scope == "trajectory":
             met = met[:1]
-        known = {turn: [entry for entry in rules if _knows(entry.rule, text)] for turn, text in enumerate(met)}
+        known = {turn: [entry for entry in rules if entry.rule.is_known(text)] for turn, text in enumerate(met)}
         return {turn: entries for turn, entries in known.items() if entries}
 
     # --- items and text ----------------------------------------------------------------------------
@@ -250,10 +250,6 @@ def _met(episode: Episode) -> list[str]:
     return texts
 
 
-def _knows(rule: Rule, met: str) -> bool:
-    return all(phrase in met for phrase in rule.needs)
-
-
 def _distinct(rules: Sequence[Evidence]) -> list[Evidence]:
     """Without rules that say the same of the same states."""
     seen = {(entry.rule.statement, entry.rule.when, entry.rule.unless): entry for entry in reversed(rules)}
@@ -273,7 +269,7 @@ def _item(entry: Evidence, success: Episode, target: Episode, first: int) -> Ite
         statement=rule.statement,
         sources=(Source(entry.trajectory, entry.step, turn.action, quote),),
         step=first,
-        quote=next((phrase for phrase in rule.needs if is_quoted(phrase, here)), _first_line(here)),
+        quote=next((phrase for phrase in rule.needs if phrase and has_phrase(here, phrase)), _first_line(here)),
     )
 
 
