@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from taspo_bench.api import Kind, Split, split_by_name
@@ -124,16 +124,9 @@ class Collection:
 
     def _distinct(self, questions: list[tuple[str, Question]]) -> Iterator[tuple[str, Question]]:
         """The questions of a set, each once; two that share an id and not their text are an error."""
-        by_id: dict[str, Question] = {}
+        merged, twice = self._merged(questions)
         known: set[tuple[str, frozenset[str]]] = set()
-        twice = 0
-        # Parts for evaluation come first: a question that stands in training too stays with them.
-        for part, question in sorted(questions, key=lambda pair: pair[0] == "train"):
-            other = by_id.setdefault(question.id, question)
-            if other.text != question.text:
-                raise DataError(
-                    f"the id {question.id!r} stands for {other.text!r} and for {question.text!r}: rename one"
-                )
+        for part, question in merged:
             key = (normalise(question.text), frozenset(map(normalise, question.answers)))
             twice += key in known
             if key not in known:
@@ -141,6 +134,29 @@ class Collection:
                 yield part, question
         if twice:
             self.notes.append(f"{questions[0][1].family}: {twice} questions stand there twice, kept once")
+
+    def _merged(self, questions: list[tuple[str, Question]]) -> tuple[list[tuple[str, Question]], int]:
+        """Each id once with the answers of all its records, and how many records said nothing new."""
+        by_id: dict[str, tuple[str, Question]] = {}
+        twice = joined = 0
+        # Parts for evaluation come first: a question that stands in training too stays with them.
+        for part, question in sorted(questions, key=lambda pair: pair[0] == "train"):
+            kept, first = by_id.setdefault(question.id, (part, question))
+            if first is question:
+                continue
+            if first.text != question.text:
+                raise DataError(
+                    f"the id {question.id!r} stands for {first.text!r} and for {question.text!r}: rename one"
+                )
+            answers = tuple(dict.fromkeys((*first.answers, *question.answers)))
+            twice += answers == first.answers
+            joined += answers != first.answers
+            by_id[question.id] = kept, replace(first, answers=answers)
+        if joined:
+            self.notes.append(
+                f"{questions[0][1].family}: {joined} questions stand there again with other answers, which are joined"
+            )
+        return list(by_id.values()), twice
 
 
 def _serves(corpus: Path, questions: Path) -> bool:

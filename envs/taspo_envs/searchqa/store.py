@@ -25,7 +25,7 @@ from taspo_envs.searchqa.bm25 import Bm25Index
 from taspo_envs.searchqa.collection import Collection
 from taspo_envs.searchqa.questions import Hop, Passage, Question
 
-FORMAT = "4"
+FORMAT = "5"
 _STAMP, _QUESTIONS, _OFFICIAL = "stamp.json", "questions.jsonl", "official.json"
 MEMORY_FACTOR = 8  # bytes of memory for a byte of passages, measured on a million of them
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
@@ -151,6 +151,7 @@ def _fill(folder: Path, files: Sequence[Path], source: str, progress: Callable[[
     if counted:
         index.save(folder)
     questions, splits = collection.splits()
+    Split.check_disjoint(splits)
     lines = [json.dumps(asdict(question), ensure_ascii=False) for question in questions.values()]
     digest.update("\n".join(lines).encode())
     (folder / _QUESTIONS).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -79,6 +79,31 @@ def test_equal_questions_of_several_files_are_kept_once(tmp_path: Path) -> None:
     assert "popqa: 6 questions stand there twice, kept once" in store.notes
 
 
+def test_one_question_with_other_answers_in_a_second_file_is_kept_once_with_all_of_them(tmp_path: Path) -> None:
+    record = {"id": "x", "question": "who wrote x?", "golden_answers": ["Xavier"]}
+    files = [
+        write(tmp_path / "popqa_a.jsonl", [*golden(3), record]),
+        write(tmp_path / "popqa_b.jsonl", [{**record, "golden_answers": ["Bob", "Xavier"]}]),
+        write(tmp_path / "popqa_c.jsonl", [{**record, "golden_answers": ["Xavier", "Bob", "Al"]}]),
+        write(tmp_path / "wiki.jsonl", corpus(3)),
+    ]
+    store = prepare(files, "test")
+    Split.check_disjoint(store.splits)
+    assert len(store.splits["valid_unseen"]) == 4
+    assert store.questions()["popqa/x"].answers == ("Xavier", "Bob", "Al")
+    assert "popqa: 2 questions stand there again with other answers, which are joined" in store.notes
+
+
+def test_answers_from_training_are_joined_to_the_question_that_is_kept_for_evaluation(tmp_path: Path) -> None:
+    files = [
+        write(tmp_path / "nq" / "train.jsonl", golden(3)),
+        write(tmp_path / "nq" / "dev.jsonl", [{**golden(1)[0], "golden_answers": ["zero"]}]),
+    ]
+    store = prepare(files, "test")
+    assert store.splits["valid_seen"].task_ids == ("nq/0",) and len(store.splits["train"]) == 2
+    assert store.questions()["nq/0"].answers == ("zero", "answer 0")
+
+
 def test_one_id_for_two_questions_is_refused(tmp_path: Path) -> None:
     files = [
         write(tmp_path / "nq" / "train.jsonl", golden(2)),
