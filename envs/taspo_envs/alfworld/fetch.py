@@ -42,7 +42,7 @@ def fetch(
         say: told the size before the download, and the sha256 after it.
 
     Raises:
-        InputError: the folder cannot be written.
+        InputError: the folder cannot be written, or the address is none.
         RunError: the server cannot be reached or breaks off.
         DataError: what arrived has another sha256; it is removed.
     """
@@ -59,6 +59,8 @@ def fetch(
         _download(url, partial, progress, say)
     except OSError as error:
         raise InputError(f"cannot write {target} ({error}): give another folder") from None
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise InputError(f"--url {url!r} is no address ({error}): give one such as {URL}") from None
     except httpx.HTTPStatusError as error:
         raise RunError(f"{url} answers {error.response.status_code}: check the address, or try again later") from None
     except httpx.HTTPError as error:

@@ -55,7 +55,7 @@ class HttpRetriever:
     def __init__(
         self, url: str, timeout: float = 30.0, tries: int = 4, pause: float = 0.5, cache: Path | None = None
     ) -> None:
-        if not url.startswith(("http://", "https://")):
+        if not _is_address(url):
             raise InputError(f"retriever {url!r}: give bm25, or an address such as http://127.0.0.1:8000")
         self.url = url.rstrip("/").removesuffix("/retrieve") + "/retrieve"
         self._client = httpx.Client(timeout=timeout)
@@ -152,6 +152,16 @@ class HttpRetriever:
         temporary = file.with_suffix(f".{os.getpid()}.tmp")
         temporary.write_text(json.dumps(documents, ensure_ascii=False), encoding="utf-8")
         os.replace(temporary, file)
+
+
+def _is_address(url: str) -> bool:
+    """Whether a request can be sent to this address: http or https, a host that a resolver takes, a port in range."""
+    try:
+        parts = httpx.URL(url)
+        parts.host.encode("idna")
+    except (httpx.InvalidURL, ValueError):
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 1) <= 65535
 
 
 def _hit(document: Mapping[str, Any]) -> Hit:

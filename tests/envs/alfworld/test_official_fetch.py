@@ -116,3 +116,10 @@ def test_a_folder_that_cannot_be_written_is_named(server: ThreadingHTTPServer, t
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file"):
         fetch(tmp_path / "file", address(server, "games"), say=str)
+
+
+@pytest.mark.parametrize("url", ["http://[::1/games.zip", f"http://{'a' * 70}.org/games.zip"])
+def test_what_is_no_address_is_refused_in_one_line(url: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no address") as error:
+        fetch(tmp_path, url, say=str)
+    assert "\n" not in str(error.value)

@@ -120,9 +120,31 @@ def test_nothing_is_kept_of_a_failed_request(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*.json")) == []
 
 
-def test_an_address_of_another_kind_is_refused() -> None:
-    with pytest.raises(InputError, match="such as http://"):
-        SearchQAEnv(retriever="localhost:8000")
+@pytest.mark.parametrize(
+    "address",
+    [
+        "localhost:8000",
+        "ftp://localhost",
+        "http://",
+        "http://[::1",
+        "http://localhost:port",
+        "http://127.0.0.1:99999",
+        f"http://{'a' * 70}.org",
+        "http://a..b",
+        "http://xn--a",
+        "http://a\nb",
+        "http://localhost/\ud800",
+    ],
+)
+def test_an_address_that_no_request_can_be_sent_to_is_refused_in_one_line(address: str) -> None:
+    with pytest.raises(InputError, match="such as http://") as error:
+        SearchQAEnv(retriever=address)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("address", ["http://[::1]:8000", "https://retriever.example/retrieve", "http://é.example/"])
+def test_an_address_of_any_host_is_taken(address: str) -> None:
+    assert HttpRetriever(address).url.endswith("/retrieve")
 
 
 @pytest.fixture
