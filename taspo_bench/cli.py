@@ -13,7 +13,26 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from taspo_bench import registry
+from taspo_bench import __version__, registry
+from taspo_bench.cli_options import (
+    Cluster,
+    Data,
+    Env,
+    Envs,
+    Jobs,
+    Model,
+    Overrides,
+    Overwrite,
+    Paper,
+    Preset,
+    Resume,
+    RunFolder,
+    Seeds,
+    Target,
+    above_zero,
+    not_negative,
+    parse_seeds,
+)
 from taspo_bench.data_progress import DataProgress
 from taspo_bench.errors import InputError, TaspoBenchError, is_disk_error
 from taspo_bench.leaderboard.commands import leaderboard_app, submit_app
@@ -36,33 +55,39 @@ app.add_typer(submit_app, name="submit")
 app.add_typer(leaderboard_app, name="leaderboard")
 console = Console()
 
-Env = Annotated[str, typer.Option("--env", help="Benchmark.")]
-Data = Annotated[str, typer.Option("--data", help="embedded, official, or a folder.", show_default=False)]
-Model = Annotated[str, typer.Option("--model", help="smollm2-135m, a name or path; tiny if unset.")]
-Overrides = Annotated[list[str] | None, typer.Option("--set", help="key=value of the configuration; repeatable.")]
-Jobs = Annotated[int, typer.Option("--jobs", help="Cells at once; one a core if unset.", show_default=False)]
-Preset = Annotated[str, typer.Option("--preset", help="smoke, quick (default), standard, paper.", show_default=False)]
-Cluster = Annotated[str, typer.Option("--cluster", help="ray or ray:ADDRESS.")]
-Paper = Annotated[bool, typer.Option("--paper", help="Add the paper's figures for reference.")]
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        console.print(f"taspo-bench {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of the command line as a whole."""
 
 
 @app.command()
 def run(
     method: Annotated[list[str] | None, typer.Option("--method", help="Credit scheme; repeatable.")] = None,
-    env: Annotated[list[str] | None, typer.Option("--env", help="Benchmark, or all; repeatable.")] = None,
-    seeds: Annotated[str, typer.Option("--seeds", help="How many seeds (3), or which (0,4,7).")] = "",
+    env: Envs = None,
+    seeds: Seeds = "",
     preset: Preset = "",
     data: Data = "",
-    out: Annotated[Path | None, typer.Option("--out", help="Output folder; made from the names if unset.")] = None,
+    out: RunFolder = None,
     overrides: Overrides = None,
     model: Model = "",
     engine: Annotated[str, typer.Option("--engine", help="own, or trl (with --set trl.X).")] = "",
     log: Annotated[list[str] | None, typer.Option("--log", help="tensorboard, wandb, trackio; repeatable.")] = None,
-    jobs: Jobs = 0,
+    jobs: Jobs = None,
     cluster: Cluster = "",
     paper: Paper = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was broken off.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run that is there.")] = False,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Train methods on benchmarks, evaluate on seen and unseen splits, compare."""
     from taspo_bench.config import parse_overrides
@@ -83,22 +108,22 @@ def run(
         chosen = parse_overrides(settings)
         source = data or "embedded"
         plan = Plan.make(method or ["taspo"], env or ["all"], parse_seeds(seeds), named, source, chosen)
-    run_plan(console, plan, folder, jobs, cluster, resume, overwrite, paper)
+    run_plan(console, plan, folder, jobs or 0, cluster, resume, overwrite, paper)
 
 
 @app.command()
 def ablate(
     table: Annotated[str, typer.Option("--table", help="granularity, source, scope, strength, margin, ...")],
-    env: Annotated[list[str] | None, typer.Option("--env", help="Benchmark, or all; repeatable.")] = None,
-    seeds: Annotated[str, typer.Option("--seeds", help="How many seeds (3), or which (0,4,7).")] = "",
+    env: Envs = None,
+    seeds: Seeds = "",
     preset: Preset = "quick",
     data: Data = "embedded",
-    out: Annotated[Path | None, typer.Option("--out", help="Output folder; made from the names if unset.")] = None,
+    out: RunFolder = None,
     overrides: Overrides = None,
-    jobs: Jobs = 0,
+    jobs: Jobs = None,
     cluster: Cluster = "",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was broken off.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run that is there.")] = False,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Run a named table of ablations."""
     from taspo_bench.config import parse_overrides
@@ -108,7 +133,7 @@ def ablate(
     chosen = parse_overrides(overrides or [])
     plan = Plan.make([], env or ["all"], parse_seeds(seeds), preset, data, chosen, table)
     folder = out or Path("runs", "-".join(["ablate", table, *(env or ["all"]), preset]))
-    run_plan(console, plan, folder, jobs, cluster, resume, overwrite)
+    run_plan(console, plan, folder, jobs or 0, cluster, resume, overwrite)
 
 
 @app.command("plan")
@@ -135,29 +160,14 @@ def diagnose(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with guided training episodes.")],
     method: Annotated[str, typer.Option("--of", help="The method whose stored episodes are looked at.")] = "taspo",
     scheme: Annotated[list[str] | None, typer.Option("--scheme", help="Schemes to judge; repeatable.")] = None,
-    monte_carlo: Annotated[int, typer.Option("--monte-carlo", help="Tries from each state; 0 leaves it away.")] = 0,
+    monte_carlo: Annotated[
+        int, typer.Option("--monte-carlo", callback=not_negative, help="Tries from each state; 0 leaves it away.")
+    ] = 0,
 ) -> None:
     """Compare schemes' credit with the true effect of each action."""
     from taspo_bench.evaluation.diagnose_command import diagnose_run
 
     diagnose_run(console, run_folder, method, scheme or [], monte_carlo)
-
-
-def parse_seeds(text: str) -> list[int] | None:
-    """``3`` means seeds 0, 1, 2; ``0,4,7`` means these, and ``3,`` seed 3 alone."""
-    if not text:
-        return None
-    parts = [part.strip() for part in text.strip().removesuffix(",").split(",")]
-    if not all(part.isdigit() for part in parts):
-        raise InputError(f"--seeds {text}: give a number of seeds (3) or a list (0,4,7 or 3,)")
-    numbers = [int(part) for part in parts]
-    if len(numbers) == 1 and "," not in text:
-        if numbers[0] < 1:
-            raise InputError(f"--seeds {text}: at least one seed is needed")
-        return list(range(numbers[0]))
-    if len(set(numbers)) < len(numbers):
-        raise InputError(f"--seeds {text}: a seed stands there twice")
-    return numbers
 
 
 @app.command("eval")
@@ -169,12 +179,12 @@ def evaluate_command(
     adapter: Annotated[str, typer.Option("--adapter", help="Folder of a language model's adapter.")] = "",
     split: Annotated[list[str] | None, typer.Option("--split", help="Split; repeatable.")] = None,
     data: Data = "embedded",
-    tasks: Annotated[int, typer.Option("--tasks", help="Tasks a split; all if 0.")] = 0,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the evaluation.")] = 0,
-    temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy.")] = 0.4,
+    tasks: Annotated[int, typer.Option("--tasks", callback=not_negative, help="Tasks a split; all if 0.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", callback=not_negative, help="Seed of the evaluation.")] = 0,
+    temperature: Annotated[float, typer.Option("--temperature", callback=not_negative, help="0 is greedy.")] = 0.4,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for episodes and eval.json.")] = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value of the model's; repeatable.")
+        list[str] | None, typer.Option("--set", help="max_turns=N, or a setting of the model; repeatable.")
     ] = None,
     cluster: Cluster = "",
 ) -> None:
@@ -208,7 +218,7 @@ def play(
     task: Annotated[str, typer.Option("--task", help="Task id; one of the split at random if unset.")] = "",
     split: Annotated[str, typer.Option("--split", help="Split to draw the task from.")] = "train",
     data: Data = "embedded",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the draw.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", callback=not_negative, help="Seed of the draw.")] = 0,
 ) -> None:
     """Play a task yourself in the terminal."""
     from taspo_bench.play import play as play_task
@@ -223,11 +233,9 @@ def warm_start_command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder; where the package keeps its own if unset.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of weights and data.")] = 0,
-    target: Annotated[
-        float, typer.Option("--target", help="Success on training tasks to stop at; benchmark's.")
-    ] = 0.0,
-    minutes: Annotated[float, typer.Option("--minutes", help="The latest stop.")] = 14.0,
+    seed: Annotated[int, typer.Option("--seed", callback=not_negative, help="Seed of weights and data.")] = 0,
+    target: Target = 0.0,
+    minutes: Annotated[float, typer.Option("--minutes", callback=above_zero, help="The latest stop.")] = 14.0,
     model: Model = "",
     overrides: Overrides = None,
 ) -> None:
@@ -273,7 +281,7 @@ def list_envs() -> None:
 
 @envs_app.command("check")
 def check_envs(
-    env: Annotated[list[str] | None, typer.Option("--env", help="Benchmark, or all; repeatable.")] = None,
+    env: Envs = None,
     data: Data = "embedded",
 ) -> None:
     """Prove what the benchmarks promise of their splits."""
@@ -344,6 +352,10 @@ def serve(
     registry.service(name)(data, host, port)
 
 
+UNUSABLE = (PermissionError, FileExistsError, NotADirectoryError, IsADirectoryError)
+"""What the system says of a path that was not well chosen."""
+
+
 def main() -> None:
     """Entry point: every error of the package's own family is one line and an exit code."""
     # small models gain nothing from threads that wait for each other; cells run side by side instead
@@ -354,10 +366,13 @@ def main() -> None:
         _tell(str(error))
         sys.exit(error.exit_code)
     except OSError as error:
-        if not is_disk_error(error):
+        if is_disk_error(error):
+            _tell(f"cannot write ({error}); make room there, or name another folder, and try again")
+            sys.exit(1)
+        if error.filename is None:
             raise
-        _tell(f"cannot write ({error}); make room there, or name another folder, and try again")
-        sys.exit(1)
+        _tell(f"{error.filename}: {error.strerror}; mend it, or name another path, and try again")
+        sys.exit(2 if isinstance(error, UNUSABLE) else 1)
 
 
 def _tell(message: str) -> None:

@@ -8,10 +8,12 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from taspo_bench.cli import app
 from taspo_bench.errors import InputError
 from taspo_bench.run import prepare_folder
 
@@ -153,6 +155,7 @@ def test_a_failed_cell_is_named_counted_and_makes_the_exit_code_one(tmp_path):
         (["eval", "--env", "searchqa", "--policy", "nobody"], "--policy nobody"),
         (["eval", "--env", "searchqa", "--policy", "random", "--split", "tset"], "unknown split"),
         (["play", "chess"], "unknown environment 'chess'"),
+        (["diagnose", "nowhere", "--of", "grpo"], "has no cells of method 'grpo'"),
         (["compare", "nowhere"], "nowhere"),
         (["run", "--resume", "--out", "nowhere"], "no run in nowhere"),
         (["runs", "list", "nowhere"], "nowhere"),
@@ -166,6 +169,41 @@ def test_bad_input_is_one_line_exit_code_two_and_leaves_nothing(args, message, t
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1, result.stderr
     assert not list(tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("eval --env searchqa --policy random --seed -1", "--seed -1: give a number of at least 0"),
+        ("eval --env searchqa --policy random --tasks -3", "--tasks -3: give a number of at least 0"),
+        ("eval --env searchqa --policy random --temperature -1", "--temperature -1: give a number of at least 0"),
+        ("eval --env searchqa --policy random --temperature nan", "--temperature nan: give a number of at least 0"),
+        ("play searchqa --seed -1", "--seed -1: give a number of at least 0"),
+        ("warm-start --env searchqa --seed -1", "--seed -1: give a number of at least 0"),
+        ("warm-start --env searchqa --minutes 0", "--minutes 0: give a number above 0"),
+        ("warm-start --env searchqa --target 2", "--target 2: give a number from 0 to 1"),
+        ("run --jobs 0", "--jobs 0: give a number of at least 1"),
+        ("ablate --table scope --jobs -1", "--jobs -1: give a number of at least 1"),
+        ("diagnose nowhere --monte-carlo -3", "--monte-carlo -3: give a number of at least 0"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_its_option(words, told):
+    with pytest.raises(InputError, match=f"^{told}$"):
+        app(words.split(), standalone_mode=False)
+
+
+def test_what_the_system_says_of_a_path_is_one_line_exit_code_two(tmp_path):
+    (tmp_path / "config.json").write_text('{"schema": 1, "methods": [], "envs": [], "seeds": []}')
+    (tmp_path / ".lock").mkdir()
+    result = taspo_bench("runs", "show", tmp_path)
+    assert result.returncode == 2
+    [line] = result.stderr.splitlines()
+    assert f"{tmp_path / '.lock'}: Is a directory" in line
+
+
+def test_the_version_is_that_of_the_package():
+    result = taspo_bench("--version")
+    assert (result.returncode, result.stdout) == (0, f"taspo-bench {version('taspo-bench')}\n")
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
@@ -184,7 +222,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
 def test_help_fits_a_screen(command):
     result = taspo_bench(*command.split(), "--help", COLUMNS="80")
     assert result.returncode == 0
-    assert len(result.stdout.splitlines()) <= 24
+    assert len(result.stdout.strip().splitlines()) <= 24
 
 
 def test_lists_name_what_is_installed():
