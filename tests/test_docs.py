@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -209,3 +210,13 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "reference" / "contracts" / "index.html").read_text(encoding="utf-8")
     assert "Put the world at the beginning of a task" in page and ":class:" not in page
+
+
+def test_headings_of_an_inserted_file_stand_below_the_one_above_them() -> None:
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    assert spec is not None and spec.loader is not None
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    text = "## A\n\n```sh\n# no heading\n```\n\n### B\n"
+    assert hooks.lowered(text, 3) == "#### A\n\n```sh\n# no heading\n```\n\n##### B\n"
+    assert hooks.lowered("#### A\n", 1) == "#### A\n"
