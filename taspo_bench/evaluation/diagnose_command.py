@@ -57,28 +57,47 @@ class StoredScorer:
 def diagnose_run(
     console: Console, run_folder: Path, method: str, scheme_names: Sequence[str], monte_carlo: int
 ) -> list[Diagnosis]:
-    """Judge schemes on a method's stored episodes; prints tables and keeps them in the run's ``diagnosis`` folder."""
+    """Judge schemes on a method's stored episodes; prints tables and keeps them in the run's ``diagnosis`` folder.
+
+    Cells without anything to judge are named and left out. So are schemes that read guidance, where no group has any:
+    they would be GRPO by another name.
+
+    Raises:
+        InputError: no cell has anything to judge, or a scheme was asked for that needs guidance where there is none.
+    """
     cells = sorted((run_folder / "cells" / method).glob("*/seed-*"))
     if not cells:
         raise InputError(f"{run_folder}: has no cells of method {method!r}; name one that it has with --of")
+    names = _fitting(console, cells, method, scheme_names)
     found: dict[str, dict[int, dict[str, Figures]]] = {}
+    has_episodes = False
     for cell in cells:
-        known = {
-            key: value for key, value in read_json(cell / "config.json").items() if key in CellConfig.model_fields
-        }
-        config = CellConfig(**known)
-        env = registry.make_env(config.env, data=config.data, max_steps=config.max_turns)
-        groups = [group for group in _groups(cell, config) if not is_equal(group.returns)]
-        if not groups:
-            console.print(f"{config.env} seed {config.seed}: every group had equal returns, so no credit; left out")
+        config, stored = _read(cell)
+        has_episodes = has_episodes or bool(stored)
+        groups = [group for group in stored if not is_equal(group.returns)]
+        if config is None or not groups:
+            reason = "every group had equal returns, so no credit" if stored else "no training episodes are stored"
+            place = f"{cell.parent.name} {cell.name.replace('-', ' ')}"
+            console.print(f"{place}: {reason}; left out", highlight=False, soft_wrap=True)
             continue
+        env = registry.make_env(config.env, data=config.data, max_steps=config.max_turns)
         chances = _monte_carlo(env, monte_carlo) if monte_carlo else None
-        schemes = _schemes(config, method, scheme_names)
+        schemes = _schemes(config, names)
+        if not scheme_names and method not in DEFAULT_SCHEMES:
+            schemes[method] = cast(CreditScheme, StoredCredit(method))
         found.setdefault(config.env, {})[config.seed] = figures_of_seed(groups, schemes, StoredScorer(env), chances)
+    if not has_episodes:
+        raise InputError(
+            f"{run_folder}: no training episodes of {method!r} are stored; train for at least one update"
+        )
     if not found:
         raise InputError(f"{run_folder}: no group of {method!r} had unequal returns; train for more updates")
     diagnoses = [Diagnosis(env_name, seeds) for env_name, seeds in found.items()]
-    folder = run_folder / "diagnosis"
+    _publish(console, diagnoses, run_folder / "diagnosis")
+    return diagnoses
+
+
+def _publish(console: Console, diagnoses: Sequence[Diagnosis], folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for diagnosis in diagnoses:
         table = diagnosis_table(diagnosis)
@@ -88,28 +107,45 @@ def diagnose_run(
         write_text(folder / f"{diagnosis.env}.md", f"{to_markdown(table)}\n{ranking_line(diagnosis)}\n")
         save(diagnosis_plot(diagnosis), folder, diagnosis.env)
     console.print(f"written to {folder}", highlight=False)
-    return diagnoses
 
 
-def _schemes(config: CellConfig, method: str, names: Sequence[str]) -> dict[str, CreditScheme]:
-    """The schemes to judge, the cell's own with its own settings; its stored credit if it is none of the usual."""
-    schemes = {
+def _fitting(console: Console, cells: Sequence[Path], method: str, names: Sequence[str]) -> list[str]:
+    """The schemes that the stored episodes can judge; says which of the usual ones they cannot."""
+    wanted = list(names or DEFAULT_SCHEMES)
+    flags = (any(group.guidance) for cell in cells for group in _read(cell)[1])
+    if next(flags, True) or any(flags):
+        return wanted
+    blind = [name for name in wanted if registry.method_class(name).uses_guidance]
+    if blind and names:
+        raise InputError(
+            f"--scheme {blind[0]}: it reads guidance, and the episodes of {method!r} have none; leave it away, or "
+            "name a method with guidance with --of"
+        )
+    if blind:
+        told = f"the episodes of {method} have no guidance, which these schemes read; left out: {', '.join(blind)}"
+        console.print(told, highlight=False, soft_wrap=True)
+    return [name for name in wanted if name not in blind]
+
+
+def _schemes(config: CellConfig, names: Sequence[str]) -> dict[str, CreditScheme]:
+    """The schemes to judge, the cell's own with its own settings."""
+    return {
         name: make_scheme(registry.method_class(name), config.scheme if name == config.method else {})
-        for name in (names or DEFAULT_SCHEMES)
+        for name in names
     }
-    if not names and method not in schemes:
-        schemes[method] = cast(CreditScheme, StoredCredit(method))
-    return schemes
 
 
-def _groups(cell: Path, config: CellConfig) -> list[Group]:
+def _read(cell: Path) -> tuple[CellConfig | None, list[Group]]:
+    """A cell's settings and its stored training groups; nothing of one that was never begun."""
+    if not (cell / "config.json").is_file():
+        return None, []
+    record = read_json(cell / "config.json")
+    config = CellConfig(**{key: value for key, value in record.items() if key in CellConfig.model_fields})
     groups = []
     for path in sorted((cell / "episodes").glob("train-*.jsonl.gz")):
         update = int(path.name.removeprefix("train-").split(".")[0]) - 1
         groups += stored_groups(list(read_episodes(path)), config.group_size, update)
-    if not groups:
-        raise InputError(f"{cell}: no training episodes are stored; train for at least one update")
-    return groups
+    return config, groups
 
 
 def _monte_carlo(env: TextEnv, tries: int) -> Callable[[Episode], Array]:
