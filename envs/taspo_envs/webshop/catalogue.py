@@ -74,7 +74,7 @@ def clean_pricing(pricing: str | None) -> tuple[tuple[float, ...], str]:
         return (DEFAULT_PRICE,), f"${DEFAULT_PRICE}"
     try:
         prices = tuple(float(Decimal(re.sub(r"[^\d.]", "", part))) for part in pricing.split("$")[1:])
-    except InvalidOperation:
+    except (AttributeError, InvalidOperation):  # upstream stops at a price that is no text
         prices = ()
     if not prices:
         raise DataError(

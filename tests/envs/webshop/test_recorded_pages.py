@@ -32,10 +32,17 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
 
 
 def _goal(store: Store, kind: str, wanted: dict[str, Any]) -> Goal:
-    """The goal of that text and product."""
+    """The goal of that text and product that wants the same."""
+    options = wanted["goal_options"]
+    same = (
+        wanted["asin"],
+        wanted["instruction_text"],
+        tuple(wanted["attributes"]),
+        tuple(options.items() if isinstance(options, dict) else options),
+    )
     for goal_id in store.goal_ids(kind):
         goal = store.goal(goal_id)
-        if goal.asin == wanted["asin"] and goal.instruction == wanted["instruction_text"]:
+        if (goal.asin, goal.instruction, goal.attributes, goal.options) == same:
             return goal
     raise AssertionError(f"no {kind} goal reads {wanted['instruction_text']!r}")
 

@@ -43,11 +43,11 @@ def _product(raw: dict[str, Any], nouns: list[str]) -> Product:
         query=raw["query"],
         product_category=raw["product_category"],
         description=raw.get("Description") or "",
-        bullets=tuple(bullet or "" for bullet in raw.get("BulletPoints", ())),
+        bullets=tuple(bullet or "" for bullet in raw.get("BulletPoints") or ()),
         pricing=(1.0,),
         price_tag="",
         options={},
-        attributes=tuple(raw.get("Attributes", ())),
+        attributes=tuple(raw.get("Attributes") or ()),
         nouns=tuple(nouns),
     )
 
@@ -126,6 +126,12 @@ def test_options_are_read_as_recorded(path: Path) -> None:
             raw = {"asin": "B1", "customization_options": case["customization_options"]}
             with pytest.raises(DataError):
                 list(read_products([{**PLAIN, **raw}], {}, Oddities()))
+
+
+@pytest.mark.parametrize("pricing", [12.5, ["$1"], "free", "$"])
+def test_a_price_that_upstream_stops_at_is_refused(pricing: Any) -> None:
+    with pytest.raises(DataError, match="no dollar price can be read from it"):
+        clean_pricing(pricing)
 
 
 PLAIN = {
