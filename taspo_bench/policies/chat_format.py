@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from transformers import PreTrainedTokenizerFast
 
 from taspo_bench.errors import InputError
-from taspo_bench.policies.window import INSTRUCTIONS, MAX_ACTION, Style, find_action
+from taspo_bench.policies.window import INSTRUCTIONS, MAX_ACTION, Style, find_action, is_complete
 
 _CLOSING = re.compile(r"</(action|search|answer)>")
 _CLOSING_TOKENS = 12  # a closing tag never takes more, whatever the vocabulary
@@ -73,6 +73,7 @@ class ChatFormat:
         self._head, self._cue = self._ids(self._pieces(head)), self._ids(self._pieces(cue))
         self._between = self._ids(after_reply[1:])
         self.head_tokens, self.cue_tokens = len(self._head), len(self._cue)
+        self._reasoning = "<think>" if cue.rstrip().endswith("<think>") else ""
 
     def _render(self, *contents: str) -> str:
         """The conversation of these messages, the user's first, up to the cue for a reply."""
@@ -154,7 +155,9 @@ class ChatFormat:
             return True
         if self.style == "bare":
             return "\n" in self.decode(ids).lstrip()
-        return _CLOSING.search(self.decode(ids[-_CLOSING_TOKENS:])) is not None
+        if _CLOSING.search(self.decode(ids[-_CLOSING_TOKENS:])) is None:
+            return False
+        return is_complete(self._reasoning + self.decode(ids))
 
     def parse(self, ids: list[int], sampled: int) -> tuple[str, str, tuple[int, int] | None]:
         text = self.decode(ids)

@@ -7,6 +7,7 @@ one action between tags.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from typing import Literal
 
@@ -25,7 +26,7 @@ INSTRUCTIONS: dict[Style, str] = {
 
 NO_ACTION = "(no action found in your answer)"
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL)
-_SPAN = re.compile(r"<(action|search|answer)>(.*?)</\1>", re.DOTALL)
+_SPAN = re.compile(r"<(action|search|answer)>((?:(?!<\1>).)*?)</\1>", re.DOTALL)
 
 
 def window_prompt(
@@ -78,12 +79,22 @@ def parse_action(answer: str) -> str:
 def find_action(answer: str) -> tuple[str, int, int] | None:
     """The action of an answer, and from which character to which it stands there with its tags.
 
-    It is the first whole tagged span behind any reasoning. ``<search>`` and ``<answer>`` keep their tags, since they
-    say what kind of action it is.
+    It is the last whole tagged span behind any reasoning: an answer may name the tags, or think better of it, before
+    it acts. ``<search>`` and ``<answer>`` keep their tags, since they say what kind of action it is.
     """
-    bare = _THOUGHT.sub(lambda thought: " " * len(thought[0]), answer) if "</think" in answer else answer
-    found = _SPAN.search(bare)
+    found = _last_span(answer)
     if found is None:
         return None
     text = " ".join((found[2] if found[1] == "action" else found[0]).split())
     return (text, *found.span()) if len(text) <= MAX_ACTION else None
+
+
+def is_complete(answer: str) -> bool:
+    """Whether an answer has acted: it holds a whole tagged span, and is not in the midst of its reasoning."""
+    is_reasoning = answer.rfind("<think") > max(map(answer.rfind, ("</think>", "</thinking>")))
+    return not is_reasoning and _last_span(answer) is not None
+
+
+def _last_span(answer: str) -> re.Match[str] | None:
+    bare = _THOUGHT.sub(lambda thought: " " * len(thought[0]), answer) if "</think" in answer else answer
+    return next(iter(deque(_SPAN.finditer(bare), maxlen=1)), None)

@@ -124,6 +124,31 @@ SPANS = ChatFormat(chat_tokenizer("smollm2"), style="think")
 
 
 @pytest.mark.parametrize(
+    ("text", "action", "inside"),
+    [
+        (
+            "I must write the action between <action> and </action>. <action>go to shelf 1</action>",
+            "go to shelf 1",
+            "<action>go to shelf 1</action>",
+        ),
+        ("The tag <action> holds it: <action>open</action>", "open", "<action>open</action>"),
+        (
+            "<answer>Paris</answer> Wait, rather <answer>Lyon</answer>",
+            "<answer>Lyon</answer>",
+            "<answer>Lyon</answer>",
+        ),
+        ("<think><action>no</action></think><action>yes</action> so", "yes", "<action>yes</action>"),
+    ],
+)
+def test_the_action_that_is_taken_is_the_span_that_is_credited(text, action, inside):
+    ids = [*SPANS.encode(text), SPANS.stop_id]
+    _, parsed, span = SPANS.parse(ids, len(ids))
+    assert parsed == action and span is not None
+    assert SPANS.decode(ids[slice(*span)]).strip().startswith(inside)
+    assert inside not in SPANS.decode(ids[span[0] + 1 : span[1]]) and inside not in SPANS.decode(ids[: span[1] - 1])
+
+
+@pytest.mark.parametrize(
     "text", ["", "open the box", "<action>open", "<think><action>open</action></think>", "<search>a</answer>"]
 )
 def test_a_response_without_a_whole_action_has_no_span(text):
@@ -139,6 +164,24 @@ def test_an_action_of_any_length_that_no_benchmark_takes_is_none():
 def test_a_reasoned_response_ends_at_the_closing_tag_and_not_before():
     ids = SPANS.encode("<think>so</think>\n<action>open box 1</action>")
     assert [SPANS.ends(ids[:count]) for count in range(1, len(ids) + 1)] == [False] * (len(ids) - 1) + [True]
+
+
+@pytest.mark.parametrize(
+    "text", ["<think>a <action>no</action> b</think> so <search>key</search>", "<action>x</action>"]
+)
+def test_an_action_in_the_midst_of_reasoning_ends_no_response(text):
+    ids = SPANS.encode(text)
+    assert [SPANS.ends(ids[:count]) for count in range(1, len(ids) + 1)] == [False] * (len(ids) - 1) + [True]
+
+
+def test_reasoning_that_the_prompt_opens_is_reasoning():
+    tokenizer = chat_tokenizer("smollm2")
+    tokenizer.chat_template = tokenizer.chat_template.replace("assistant\\n' }}", "assistant\\n<think>\\n' }}")
+    fmt = ChatFormat(tokenizer, style="think", window=2)
+    assert fmt.decode(fmt.ask("What now?")).endswith("<think>\n")
+    ids = fmt.encode("a <action>no</action> b</think> so <action>yes</action>")
+    assert [fmt.ends(ids[:count]) for count in range(1, len(ids) + 1)] == [False] * (len(ids) - 1) + [True]
+    assert fmt.parse(ids, len(ids))[1] == "yes"
 
 
 def test_a_bare_response_ends_with_its_line_and_not_with_a_blank_one_before():

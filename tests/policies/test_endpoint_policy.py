@@ -319,7 +319,15 @@ def test_no_prompt_tells_the_beginning_twice() -> None:
     [
         ("<action>look</action>", "look"),
         ("<think>x</think><action> go  to\nbed 1 </action> bye", "go to bed 1"),
-        ("<action>one</action><action>two</action>", "one"),
+        ("<action>one</action><action>two</action>", "two"),
+        (
+            "I must reason and write the action between <action> and </action>. <action>go to shelf 1</action>",
+            "go to shelf 1",
+        ),
+        ("The tag <action> holds it: <action>go to shelf 1</action>", "go to shelf 1"),
+        ("<answer>Paris</answer> Wait, rather <answer>Lyon</answer>", "<answer>Lyon</answer>"),
+        ("<answer>Paris</answer> or <answer>Ly", "<answer>Paris</answer>"),
+        ("<action><search>river</search></action>", "<search>river</search>"),
         ("<think>maybe <action>no</action></think><action>yes</action>", "yes"),
         ("maybe <action>no</action></think><action>yes</action>", "yes"),
         ("<action>yes</action> since <think>more</think>", "yes"),
@@ -332,5 +340,5 @@ def test_no_prompt_tells_the_beginning_twice() -> None:
         ("", ""),
     ],
 )
-def test_the_action_is_the_first_tagged_span_behind_the_reasoning(answer: str, action: str) -> None:
+def test_the_action_is_the_last_whole_tagged_span_behind_the_reasoning(answer: str, action: str) -> None:
     assert parse_action(answer) == action
