@@ -102,8 +102,9 @@ class Episode:
         return [turn.action for turn in self.turns]
 
     def to_json(self) -> str:
-        """The episode as one line of JSON."""
-        return json.dumps({"schema": SCHEMA, **asdict(self)}, ensure_ascii=False, separators=(",", ":"))
+        """The episode as one line of JSON; half a surrogate pair, which UTF-8 does not have, as an escape."""
+        text = json.dumps({"schema": SCHEMA, **asdict(self)}, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     @classmethod
     def from_json(cls, line: str) -> Episode:

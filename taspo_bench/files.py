@@ -24,8 +24,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON whole or not at all."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    """Write JSON whole or not at all; half a surrogate pair, which UTF-8 does not have, as an escape."""
+    text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def refuse_unwritable(folder: Path) -> None:
