@@ -51,6 +51,8 @@ def train(
 ) -> None:
     """Train the policy of a cell in place. Goes on from the newest whole checkpoint; every process must take part."""
     if config.updates == 0:
+        if processes.is_first():
+            record.begin(folder, 0)
         return
     check(config, processes.count())
     checkpoints = folder / "checkpoint"

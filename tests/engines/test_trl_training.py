@@ -11,10 +11,10 @@ import torch
 pytest.importorskip("trl", reason="trl is not installed: pip install 'taspo-bench[trl]'")
 
 from graded_world import CONFIG, TASKS, make_graded
-
 from taspo_baselines.grpo import GRPO
 from taspo_bench.config import CellConfig
 from taspo_bench.engines.trl_training import train
+from taspo_bench.training import record
 from taspo_bench.training.loggers import CellLog
 from taspo_bench.training.loop import Trainer
 from tiny_world import corridor_policy
@@ -26,9 +26,11 @@ class Killed(Exception):
     """Stands for the end of the process."""
 
 
-def trained(folder: Path, killed_at: int | None = None) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
+def trained(
+    folder: Path, killed_at: int | None = None, **settings: int
+) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
     """Weights after training in a folder, and its lines of metrics."""
-    config = CellConfig(**CONFIG, engine="trl")
+    config = CellConfig(**{**CONFIG, **settings}, engine="trl")
     policy = corridor_policy()
     folder.joinpath("episodes").mkdir(parents=True, exist_ok=True)
 
@@ -70,3 +72,8 @@ def test_two_updates_with_kl_and_entropy_are_those_of_the_own_loop(whole):
     travelled = torch.cat([(after[name] - start[name]).flatten() for name in after])
     apart = torch.cat([(weights[name] - after[name]).flatten() for name in after])
     assert float(travelled.norm()) > 0 and float(apart.norm()) < 0.02 * float(travelled.norm())
+
+
+def test_no_updates_leave_an_empty_log_for_the_cell_to_sum_up(tmp_path):
+    assert trained(tmp_path, updates=0)[1] == []
+    assert record.seconds(tmp_path) == 0.0
