@@ -68,7 +68,7 @@ def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
     torch.set_num_threads(config.threads)
     make_env = environment_maker(config)
     env = make_env()
-    policy = load_policy(config)
+    policy = load_policy(config, is_trained=config.method != WARM_START)
     splits = env.splits()
     if processes.is_first():
         (folder / "episodes").mkdir(parents=True, exist_ok=True)

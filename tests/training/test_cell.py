@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from chat_world import chat_policy
 from taspo_bench.config import WARM_START, resolve
 from taspo_bench.episode import read_episodes
 from taspo_bench.registry import make_env
@@ -96,6 +98,16 @@ def test_a_warm_start_cell_is_evaluated_and_not_trained(tmp_path):
     run_cell(settings().model_copy(update={"method": WARM_START}), tmp_path)
     assert not (tmp_path / "metrics.jsonl").exists()
     assert results(tmp_path)["method"] == WARM_START
+
+
+def test_a_model_that_is_only_evaluated_gets_nothing_to_train(tmp_path, monkeypatch):
+    policy = chat_policy()
+    policy.model.save_pretrained(tmp_path / "model")
+    policy.format.tokenizer.save_pretrained(tmp_path / "model")
+    monkeypatch.setitem(sys.modules, "peft", None)  # as if it were not installed
+    config = settings(policy=str(tmp_path / "model"), max_turns=1, eval_tasks=1, eval_splits=["valid_seen"])
+    run_cell(config.model_copy(update={"method": WARM_START}), tmp_path / "cell")
+    assert results(tmp_path / "cell")["splits"]["valid_seen"]["n"] == 1
 
 
 @pytest.mark.parametrize("name", ["alfworld", "webshop", "searchqa"])
