@@ -6,9 +6,9 @@ breaks down is given up with one warning; training goes on.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import io
+import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from taspo_bench.config import CellConfig
 from taspo_bench.errors import InputError, unknown_name
 from taspo_bench.evaluation.results import SplitRecord
+from taspo_bench.files import write_text
 
 
 class Logger(Protocol):
@@ -69,7 +70,7 @@ class WeightsAndBiases:
             project="taspo-bench",
             group=run,
             name=name,
-            id=hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16],
+            id=_kept_id(folder),
             resume="allow",
             config=config.model_dump(),
             dir=folder,
@@ -174,6 +175,14 @@ def _names(folder: Path) -> tuple[str, str]:
     place = folder.resolve().parts
     run = place[-5] if len(place) > 4 else "run"
     return run, "/".join([run, *place[-3:]])
+
+
+def _kept_id(folder: Path) -> str:
+    """The name of a cell's run for a service, kept in its folder: the same after --resume, new after --overwrite."""
+    path = folder / "wandb-id.txt"
+    if not path.is_file():
+        write_text(path, secrets.token_hex(8))
+    return path.read_text(encoding="utf-8").strip()
 
 
 def _flat(figures: Mapping[str, Any], prefix: str) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 import subprocess
 import sys
@@ -100,6 +101,15 @@ def test_wandb_offline_keeps_the_figures_on_this_machine(tmp_path, monkeypatch):
             assert record.run.display_name == "first/grpo/searchqa/seed-0"
     assert logged["train/loss"] == "0.25" and logged["train/seconds/rollout"] in ("2", "2.0")
     assert logged["_step"] == "1"
+
+
+def test_a_cell_keeps_its_id_when_resumed_and_gets_another_when_begun_anew(tmp_path):
+    folder = cell_folder(tmp_path)
+    first = loggers._kept_id(folder)
+    assert loggers._kept_id(folder) == first
+    shutil.rmtree(folder)
+    folder.mkdir()
+    assert loggers._kept_id(folder) != first
 
 
 def test_trackio_keeps_the_figures_in_its_own_folder(tmp_path):
