@@ -19,7 +19,7 @@ from taspo_bench.api import TextEnv
 from taspo_bench.credit import Array, Credit, CreditScheme, Scorer, is_equal
 from taspo_bench.episode import Episode, Group, Guidance
 from taspo_bench.errors import DataError, InputError
-from taspo_bench.evaluation.statistics import CONFIDENCE, Estimate
+from taspo_bench.evaluation.statistics import Estimate, t_estimate
 from taspo_bench.taspo.guidance import observed_after
 from taspo_bench.taspo.oracle_credit import OracleCredit, progress
 
@@ -260,17 +260,17 @@ class Diagnosis:
 
     def estimate(self, scheme: str, figure: str) -> Estimate:
         """Mean over seeds with its 95 % t interval (nan bounds for a single seed)."""
-        return _over_seeds([getattr(figures[scheme], figure) for figures in self.seeds.values()])
+        return t_estimate([getattr(figures[scheme], figure) for figures in self.seeds.values()])
 
     def difference(self, scheme: str, other: str, figure: str) -> Estimate:
         """Mean difference of two schemes, paired by seed, with its interval."""
-        return _over_seeds(
+        return t_estimate(
             [getattr(found[scheme], figure) - getattr(found[other], figure) for found in self.seeds.values()]
         )
 
-    def ranking(self, figure: str = "spearman") -> list[str]:
-        """Schemes from the best down by the mean of a figure."""
-        return sorted(self.schemes, key=lambda scheme: -self.estimate(scheme, figure).value)
+    def ranking(self) -> list[str]:
+        """Schemes from the best down by their mean correlation with progress."""
+        return sorted(self.schemes, key=lambda scheme: -self.estimate(scheme, "spearman").value)
 
     def to_json(self) -> dict[str, Any]:
         """Every figure of every seed, and the estimates over seeds (nan is null)."""
@@ -286,17 +286,6 @@ class Diagnosis:
             },
             "ranking": self.ranking(),
         }
-
-
-def _over_seeds(values: Sequence[float]) -> Estimate:
-    found = np.array([value for value in values if np.isfinite(value)])
-    if not len(found):
-        return Estimate(float("nan"), float("nan"), float("nan"))
-    mean = float(found.mean())
-    if len(found) == 1:
-        return Estimate(mean, float("nan"), float("nan"))
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(found) - 1) * found.std(ddof=1) / np.sqrt(len(found)))
-    return Estimate(mean, mean - half, mean + half)
 
 
 def _plain(values: Mapping[str, float]) -> dict[str, float | None]:

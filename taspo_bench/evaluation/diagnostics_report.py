@@ -10,6 +10,7 @@ import numpy as np
 from taspo_bench.evaluation.diagnostics import Diagnosis
 from taspo_bench.evaluation.plot_style import INK, label_rows, looks, panels, styled
 from taspo_bench.evaluation.statistics import Estimate
+from taspo_bench.evaluation.summary import BASELINE
 from taspo_bench.evaluation.table import NONE, Entry, Table, interval
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ COLUMNS = {
     "oracle_gap": "gap to the oracle",
 }
 PLOTTED = ("spearman", "credit_on_progress", "blame_on_progress", "information_credit", "oracle_gap")
-BASELINE = "grpo"
+EXPECTED = ("oracle_credit", "taspo", BASELINE)
 
 
 def diagnosis_table(diagnosis: Diagnosis) -> Table:
@@ -52,10 +53,10 @@ def diagnosis_table(diagnosis: Diagnosis) -> Table:
     )
 
 
-def ranking_line(diagnosis: Diagnosis, expected: tuple[str, ...] = ("oracle_credit", "taspo", BASELINE)) -> str:
+def ranking_line(diagnosis: Diagnosis) -> str:
     """Whether the schemes come in the expected order of their correlation with progress, neighbours compared by
     paired differences over seeds."""
-    present = [scheme for scheme in expected if scheme in diagnosis.schemes]
+    present = [scheme for scheme in EXPECTED if scheme in diagnosis.schemes]
     words = []
     for better, worse in pairwise(present):
         gap = diagnosis.difference(better, worse, "spearman")

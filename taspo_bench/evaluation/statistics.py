@@ -33,11 +33,11 @@ class Estimate:
     high: float
 
 
-def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def wilson(successes: float, n: float) -> tuple[float, float]:
     """Wilson score interval of a proportion; (0, 1) where nothing was tried."""
     if n == 0:
         return 0.0, 1.0
-    z = float(stats.norm.ppf(0.5 + confidence / 2))
+    z = float(stats.norm.ppf(0.5 + CONFIDENCE / 2))
     rate = successes / n
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -56,23 +56,28 @@ def iqm(values: Array) -> Array:
     return np.asarray(stats.trim_mean(values, 0.25, axis=-1))
 
 
-def percentile_interval(draws: Array, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The central share of bootstrap draws; undefined draws (nan) are left out."""
-    tail = 50 * (1 - confidence)
+def percentile_interval(draws: Array) -> tuple[float, float]:
+    """The central 95 % of bootstrap draws; undefined draws (nan) are left out."""
+    tail = 50 * (1 - CONFIDENCE)
     low, high = np.nanpercentile(draws, [tail, 100 - tail])
     return float(low), float(high)
 
 
-def t_estimate(values: Sequence[float], low: float, high: float, confidence: float = CONFIDENCE) -> Estimate:
-    """Mean of two or more runs of values between two bounds, with Student's interval.
+def t_estimate(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> Estimate:
+    """Mean over runs of values between two bounds, with Student's interval; undefined values (nan) are left out.
 
-    Runs that are all alike say nothing of their spread: their interval is all that is possible.
+    Runs that are all alike say nothing of their spread: their interval is all that is possible, if that is bounded,
+    else the value alone. One run has no interval (nan), none has no mean.
     """
-    array = np.asarray(values, dtype=np.float64)
+    array = np.asarray([value for value in values if np.isfinite(value)], dtype=np.float64)
+    if not len(array):
+        return Estimate(math.nan, math.nan, math.nan)
     centre = float(array.mean())
+    if len(array) == 1:
+        return Estimate(centre, math.nan, math.nan)
     if is_alike(array):
-        return Estimate(centre, low, high)
-    reach = float(stats.sem(array)) * float(stats.t.ppf(0.5 + confidence / 2, len(array) - 1))
+        return Estimate(centre, low, high) if math.isfinite(high - low) else Estimate(centre, centre, centre)
+    reach = float(stats.sem(array)) * float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(array) - 1))
     return Estimate(centre, max(low, centre - reach), min(high, centre + reach))
 
 
@@ -86,13 +91,13 @@ def stratified_draws(scores: Array, rng: np.random.Generator, reps: int = REPS) 
     return scores[drawn, np.arange(strata)]
 
 
-def task_weights(families: Sequence[str], rng: np.random.Generator, reps: int = REPS) -> Counts:
-    """How often each task stands in each bootstrap sample (reps, tasks), tasks drawn within their family."""
+def task_weights(families: Sequence[str], rng: np.random.Generator) -> Counts:
+    """How often each task stands in each bootstrap sample (REPS, tasks), tasks drawn within their family."""
     names = np.asarray(families)
-    weights = np.zeros((reps, len(names)), dtype=np.uint8)
+    weights = np.zeros((REPS, len(names)), dtype=np.uint8)
     for family in np.unique(names):
         members = np.flatnonzero(names == family)
-        for rows in _chunks(reps, len(members)):
+        for rows in _chunks(REPS, len(members)):
             drawn = rng.integers(len(members), size=(len(rows), len(members)))
             places = drawn + len(members) * np.arange(len(rows))[:, None]
             counts = np.bincount(places.ravel(), minlength=drawn.size)
@@ -128,23 +133,50 @@ def task_draws(outcomes: Array, weights: Counts) -> Array:
 
 
 def crossed_estimate(
-    outcomes: Array, weights: Counts, drawn: NDArray[np.int64], statistic: Statistic = mean
+    outcomes: Array,
+    weights: Counts,
+    drawn: NDArray[np.int64],
+    statistic: Statistic = mean,
+    scale: Array | None = None,
 ) -> Estimate:
     """A statistic over seeds of the mean over tasks, with the interval of :func:`seed_draws`.
 
-    Where the bootstrap would be empty or there is one run of wins and losses, the interval is Wilson's: of that run,
-    or of one run alone if every outcome of several is the same.
+    One run of wins and losses has Wilson's interval; a bootstrap that would be empty is :func:`settled_estimate`'s.
+
+    Args:
+        outcomes: (seeds, tasks), in [0, 1].
+        scale: factor of each task (tasks,), as :func:`macro_scale` gives it; the mean is over tasks if None.
     """
-    value = float(statistic(outcomes.mean(axis=1)[None])[0])
-    seeds, tasks = outcomes.shape
-    if np.isin(outcomes, (0.0, 1.0)).all() and (seeds == 1 or is_alike(outcomes)):
-        return Estimate(value, *wilson(round(float(outcomes[0].sum())), tasks))
-    return Estimate(value, *percentile_interval(statistic(seed_draws(outcomes, weights, drawn))))
+    if scale is None and len(outcomes) == 1 and np.isin(outcomes, (0.0, 1.0)).all():
+        won, tasks = float(outcomes.sum()), outcomes.size
+        return Estimate(won / tasks, *wilson(won, tasks))
+    scaled = outcomes if scale is None else outcomes * scale
+    value = float(statistic(scaled.mean(axis=1)[None])[0])
+    draws = statistic(seed_draws(scaled, weights, drawn))
+    if is_alike(draws):
+        return settled_estimate(value, outcomes.shape[1] if scale is None else effective_tasks(scale))
+    low, high = percentile_interval(draws)
+    return Estimate(min(1.0, value), low, min(1.0, high))
 
 
-def is_alike(outcomes: Array) -> bool:
-    """Whether every outcome is the same, so that a bootstrap of them would say nothing."""
-    return bool((outcomes == outcomes.flat[0]).all())
+def settled_estimate(value: float, tasks: float) -> Estimate:
+    """A mean of outcomes in [0, 1] whose bootstrap draws are all the same, with Wilson's interval of one run.
+
+    Every outcome was the same, or every one of a family: the draws say nothing of the tasks that were not asked. No
+    outcomes of that mean vary more than wins and losses do, so the interval of wins and losses is wide enough.
+    """
+    value = round(value, 12)
+    return Estimate(value, *wilson(value * tasks, tasks))
+
+
+def effective_tasks(weights: Array) -> float:
+    """How many tasks of equal weight say as much as these of unequal ones (Kish 1965)."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def is_alike(values: Array) -> bool:
+    """Whether all values are the same up to rounding, so that a bootstrap of them would say nothing."""
+    return bool(np.ptp(values) < 1e-9)
 
 
 def difference_interval(ours: Estimate, theirs: Estimate) -> tuple[float, float]:

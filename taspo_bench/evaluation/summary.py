@@ -18,6 +18,7 @@ from taspo_bench.evaluation.statistics import (
     Statistic,
     crossed_estimate,
     difference_interval,
+    effective_tasks,
     holm,
     improvement_draws,
     iqm,
@@ -27,6 +28,7 @@ from taspo_bench.evaluation.statistics import (
     percentile_interval,
     probability_of_improvement,
     relative_gain,
+    settled_estimate,
     sign_flip_test,
     wilson,
 )
@@ -167,7 +169,6 @@ def summarize(cells: Sequence[Cell], baseline: str = BASELINE) -> Summary:
 
 def _result(outcome: Outcomes) -> Result:
     bench, weights, drawn = outcome.bench, outcome.bench.weights, outcome.drawn_seeds
-    scale = macro_scale(bench.families)
     names = np.asarray(bench.families)
     wins = outcome.won.sum(axis=1)
     return Result(
@@ -181,7 +182,7 @@ def _result(outcome: Outcomes) -> Result:
         errors=outcome.errors,
         success=_success(outcome),
         iqm=_success(outcome, iqm),
-        macro=crossed_estimate(outcome.won * scale, weights, drawn),
+        macro=crossed_estimate(outcome.won, weights, drawn, scale=macro_scale(bench.families)),
         score=crossed_estimate(outcome.score, weights, drawn),
         per_seed=tuple(float(value) for value in outcome.won.mean(axis=1)),
         wilson=tuple(wilson(int(won), len(bench.task_ids)) for won in wins),
@@ -202,7 +203,7 @@ def _mark_best(results: Sequence[Result], outcomes: Sequence[Outcomes]) -> list[
 
 
 def _difference(ours: Outcomes, theirs: Outcomes) -> tuple[float, float]:
-    if is_alike(ours.won) or is_alike(theirs.won):
+    if is_alike(mean(ours.draws)) or is_alike(mean(theirs.draws)):
         return difference_interval(_success(ours), _success(theirs))
     return percentile_interval(mean(ours.draws) - mean(theirs.draws_beside(ours)))
 
@@ -339,13 +340,14 @@ def _is_tied(columns: Sequence[Outcomes], top: Sequence[Outcomes]) -> bool:
 
 
 def _pooled(columns: Sequence[Outcomes], statistic: Statistic) -> Estimate:
-    """A statistic over all runs on all benchmarks; Wilson over all tasks where every one of them ended alike."""
+    """A statistic over all runs on all benchmarks, each benchmark weighing the same."""
     scores = np.concatenate([column.won.mean(axis=1) for column in columns])
     value = float(statistic(scores[None])[0])
-    won = np.concatenate([column.won[0] for column in columns])
-    if all(is_alike(column.won) for column in columns) and is_alike(won):
-        return Estimate(value, *wilson(int(won.sum()), len(won)))
-    return Estimate(value, *percentile_interval(statistic(np.concatenate([c.draws for c in columns], axis=1))))
+    draws = statistic(np.concatenate([column.draws for column in columns], axis=1))
+    if is_alike(draws):
+        weights = np.concatenate([np.full(len(c.bench.task_ids), 1 / len(c.bench.task_ids)) for c in columns])
+        return settled_estimate(value, effective_tasks(weights))
+    return Estimate(value, *percentile_interval(draws))
 
 
 def _improvement(ours: Sequence[Outcomes], theirs: Sequence[Outcomes]) -> Estimate:

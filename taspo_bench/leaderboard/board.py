@@ -128,7 +128,7 @@ def _figure(entry: Entry, board: str, kind: str, outcomes: Sequence[Outcomes]) -
         _Figure(
             crossed_estimate(outcome.won, outcome.bench.weights, outcome.drawn_seeds),
             outcome.draws.mean(axis=1),
-            is_alike(outcome.won),
+            is_alike(outcome.draws.mean(axis=1)),
         )
         for outcome in own
     ]

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -114,7 +114,7 @@ def test_bootstrap_draws_runs_within_each_stratum() -> None:
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=25))
 def test_tasks_are_drawn_within_their_family(families: list[str]) -> None:
-    weights = statistics.task_weights(families, np.random.default_rng(0), reps=20)
+    weights = statistics.task_weights(families, np.random.default_rng(0))
     for family in set(families):
         members = [index for index, name in enumerate(families) if name == family]
         assert (weights[:, members].sum(axis=1) == len(members)).all()
@@ -127,10 +127,17 @@ def test_macro_scale_turns_the_mean_over_tasks_into_the_mean_over_families(famil
     assert float((won * statistics.macro_scale(families)).mean()) == pytest.approx(float(np.mean(shares)))
 
 
-def crossed(outcomes: Array) -> statistics.Estimate:
+GAMES = [name for name, size in zip("abcdef", (18, 24, 31, 23, 21, 17), strict=True) for _ in range(size)]
+"""The families of ALFWorld's 134 unseen games."""
+
+
+def crossed(outcomes: Array, families: list[str] | None = None, macro: bool = False) -> statistics.Estimate:
     rng = np.random.default_rng(0)
-    weights = statistics.task_weights(["all"] * outcomes.shape[1], rng)
-    return statistics.crossed_estimate(outcomes, weights, rng.integers(len(outcomes), size=(4000, len(outcomes))))
+    names = families or ["all"] * outcomes.shape[1]
+    weights = statistics.task_weights(names, rng)
+    drawn = rng.integers(len(outcomes), size=(4000, len(outcomes)))
+    scale = statistics.macro_scale(names) if macro else None
+    return statistics.crossed_estimate(outcomes, weights, drawn, scale=scale)
 
 
 def test_a_single_run_of_wins_and_losses_gets_its_wilson_interval() -> None:
@@ -142,6 +149,46 @@ def test_a_single_run_of_wins_and_losses_gets_its_wilson_interval() -> None:
 def test_runs_that_all_lose_do_not_get_an_empty_interval() -> None:
     estimate = crossed(np.zeros((3, 134)))
     assert (estimate.value, estimate.low, round(estimate.high, 3)) == (0.0, 0.0, 0.028)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize(("outcome", "low", "high"), [(1.0, 0.97, 1.0), (0.0, 0.0, 0.03)])
+def test_a_macro_average_of_runs_that_all_end_alike_does_not_look_certain(
+    seeds: int, outcome: float, low: float, high: float
+) -> None:
+    micro, macro = (crossed(np.full((seeds, 134), outcome), GAMES, macro) for macro in (False, True))
+    assert (macro.value, round(macro.low, 2), round(macro.high, 2)) == (outcome, low, high)
+    # families of unequal size say a little less of their mean than as many tasks of one family
+    assert macro.high - macro.low == pytest.approx(micro.high - micro.low, rel=0.05)
+
+
+def test_families_that_each_end_alike_do_not_look_certain() -> None:
+    won = np.array([[1.0] * 18 + [0.0] * 116] * 3)
+    for macro in (False, True):
+        estimate = crossed(won, GAMES, macro)
+        assert 0 <= estimate.low < estimate.value - 0.03 and estimate.value + 0.03 < estimate.high <= 1
+
+
+def test_partial_scores_that_are_all_alike_get_the_interval_of_wins_and_losses_of_that_rate() -> None:
+    for seeds in (1, 3):
+        estimate = crossed(np.full((seeds, 100), 0.5))
+        assert (estimate.value, estimate.low, estimate.high) == (0.5, *statistics.wilson(50, 100))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 134), st.sampled_from([1, 3]))
+def test_no_interval_of_a_rate_leaves_zero_to_one(won: int, seeds: int) -> None:
+    outcomes = np.array([[1.0] * won + [0.0] * (134 - won)] * seeds)
+    for estimate in (crossed(outcomes, GAMES), crossed(outcomes, GAMES, macro=True)):
+        assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+        assert estimate.low < estimate.high
+
+
+def test_students_interval_of_one_run_or_of_unbounded_runs_that_are_alike() -> None:
+    nan = math.nan
+    one, none, alike = (statistics.t_estimate(values) for values in ([0.3, nan], [nan], [0.3, 0.3, nan]))
+    assert one.value == 0.3 and math.isnan(one.low) and math.isnan(none.value)
+    assert alike == statistics.Estimate(0.3, 0.3, 0.3)
 
 
 def test_crossed_interval_covers_the_truth_at_least_as_often_as_it_says() -> None:

@@ -133,6 +133,20 @@ def test_methods_that_cannot_be_told_apart_are_tied_and_clear_losers_are_not(tmp
     assert sorted([marks["taspo"], marks["a_rival"]]) == [(False, True), (True, True)]
 
 
+def test_a_macro_average_and_a_mean_of_benchmarks_that_are_settled_do_not_look_certain(tmp_path: Path) -> None:
+    """Everything won on one benchmark, everything lost on the other, in every run."""
+
+    def skill(method: str, env: str, kind: str, seed: int) -> float:
+        return float(env == "alfworld")
+
+    summary = summarize(read_run(build_run(tmp_path / "run", envs=["alfworld", "webshop"], n=25, skill=skill)).cells)
+    won, lost = (result_of(summary, "taspo", env).macro for env in ("alfworld", "webshop"))
+    assert won.value == won.high == 1.0 and 0.8 < won.low < 0.9
+    assert lost.value == lost.low == 0.0 and 0.1 < lost.high < 0.2
+    for row in summary.aggregates:
+        assert row.mean.value == 0.5 and 0.3 < row.mean.low < 0.5 < row.mean.high < 0.7
+
+
 def test_nothing_is_best_where_all_methods_do_the_same(tmp_path: Path) -> None:
     skill = flat({"warm_start": 0, "grpo": 0, "taspo": 0})
     summary = summarize(read_run(build_run(tmp_path / "run", n=10, skill=skill)).cells)
