@@ -13,11 +13,11 @@ from markupsafe import Markup
 from taspo_bench.config import WARM_START
 from taspo_bench.episode import Episode
 from taspo_bench.evaluation.episode_sample import Sample
+from taspo_bench.evaluation.page_text import cut, script_json
 from taspo_bench.evaluation.results import Run
 from taspo_bench.evaluation.summary import Aggregate, Summary
 from taspo_bench.evaluation.table import Table, percent_gain, share
 
-TEXT_LIMIT = 1600
 CAPTIONS = {
     "generalization": "Success on seen and unseen tasks with 95 % intervals.",
     "gain": "Gain over the baseline in percent of its success, with 95 % intervals.",
@@ -57,7 +57,7 @@ def render_report(run: Run, summary: Summary, tables: Sequence[Table], plots: Se
         stamps=_stamps(run),
         resolved=_resolved(run),
         notes=sorted({str(cell.config["note"]) for cell in run.cells if cell.config.get("note")}),
-        episodes=_script_json([_view(method, episode) for method, episode in sample.episodes]),
+        episodes=script_json([_view(method, episode) for method, episode in sample.episodes]),
         shown=len(sample.episodes),
         evaluated=sample.evaluated,
     )
@@ -124,20 +124,20 @@ def _view(method: str, episode: Episode) -> dict[str, Any]:
         "error": episode.error,
         "advantage": episode.advantage,
         "scope": scope,
-        "guidance": next((_cut(text) for text in texts if text), "") if scope == "trajectory" else "",
+        "guidance": next((cut(text) for text in texts if text), "") if scope == "trajectory" else "",
         "reason": episode.guidance.reason if episode.guidance else "",
         "items": [_item(item) for item in (episode.guidance.items if episode.guidance else [])[:8]],
-        "final": _cut(episode.final_observation),
+        "final": cut(episode.final_observation),
         "turns": [
             {
-                "observation": _cut(turn.observation),
-                "response": _cut(turn.response) if turn.response.strip() != turn.action.strip() else "",
-                "action": _cut(turn.action),
+                "observation": cut(turn.observation),
+                "response": cut(turn.response) if turn.response.strip() != turn.action.strip() else "",
+                "action": cut(turn.action),
                 "valid": turn.is_action_valid,
                 "reward": turn.reward,
                 "weight": weights[step] if weights else None,
                 "credit": credits[step] if credits else None,
-                "guidance": _cut(texts[step] or "") if scope == "turn" and step < len(texts) else "",
+                "guidance": cut(texts[step] or "") if scope == "turn" and step < len(texts) else "",
             }
             for step, turn in enumerate(episode.turns)
         ],
@@ -145,18 +145,7 @@ def _view(method: str, episode: Episode) -> dict[str, Any]:
 
 
 def _item(item: dict[str, Any]) -> dict[str, str]:
-    return {key: _cut(str(item[key])) for key in ("kind", "statement", "quote") if item.get(key)}
-
-
-def _cut(text: str) -> str:
-    over = len(text) - TEXT_LIMIT
-    return text if over <= 0 else f"{text[:TEXT_LIMIT]}\n[... {over} more characters]"
-
-
-def _script_json(record: object) -> Markup:
-    """JSON that can stand in a script element: no character of it can end the element or open a tag."""
-    text = json.dumps(record, ensure_ascii=True, separators=(",", ":"))
-    return Markup(text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e"))
+    return {key: cut(str(item[key])) for key in ("kind", "statement", "quote") if item.get(key)}
 
 
 def _inline_svg(run: Run, name: str) -> Markup:

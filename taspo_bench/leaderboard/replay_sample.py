@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taspo_bench.api import TextEnv
+from taspo_bench.evaluation.page_text import cut
 from taspo_bench.leaderboard.manifest import EpisodeRecord
 from taspo_bench.leaderboard.replay import Replayed, steps
 
 PER_SUBMISSION = 60
-TEXT_LIMIT = 1600
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,15 @@ class ReplaySample:
                 seed=record.seed,
                 won=replayed.won,
                 score=replayed.score,
-                final=_cut(played[-1].next_observation),
+                final=cut(played[-1].next_observation),
                 steps=tuple(
                     {
-                        "observation": _cut(step.observation),
-                        "action": _cut(step.action),
-                        "response": _cut(record.responses[place]) if record.responses else "",
+                        "observation": cut(step.observation),
+                        "action": cut(step.action),
+                        "response": cut(record.responses[place]) if record.responses else "",
                         "valid": step.is_action_valid,
                     }
                     for place, step in enumerate(played)
                 ),
             )
         )
-
-
-def _cut(text: str) -> str:
-    over = len(text) - TEXT_LIMIT
-    return text if over <= 0 else f"{text[:TEXT_LIMIT]}\n[... {over} more characters]"

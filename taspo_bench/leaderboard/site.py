@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from taspo_bench.errors import DataError, InputError
+from taspo_bench.evaluation.page_text import script_json
 from taspo_bench.leaderboard.board import OVERALL, Board, Entry, boards
 from taspo_bench.leaderboard.budget_plot import budget_plot
 from taspo_bench.leaderboard.listings import TITLE, count, json_feed, markdown, percent, rank, rss, table_csv
@@ -130,7 +130,7 @@ def render(entries: Sequence[Entry], url: str = "") -> dict[str, str]:
             signature=as_json(entry.verdict)["sha256"],
             places=places,
             benchmarks=[_benchmark(entry, env) for env in entry.verdict.benchmarks],
-            episodes=_script_json([asdict(episode) for episode in entry.episodes]),
+            episodes=script_json([asdict(episode) for episode in entry.episodes]),
         )
     return files
 
@@ -197,9 +197,3 @@ def _benchmark(entry: Entry, env: str) -> dict[str, Any]:
         "families": dict(sorted(families.items())),
         "sizes": sizes,
     }
-
-
-def _script_json(record: object) -> Markup:
-    """JSON that can stand in a script element: no character of it can end the element or open a tag."""
-    text = json.dumps(record, ensure_ascii=True, separators=(",", ":"))
-    return Markup(text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from taspo_bench.errors import InputError
 from taspo_bench.evaluation.results import Cell
+from taspo_bench.files import write_text
 from taspo_bench.leaderboard.archive import shown
 from taspo_bench.leaderboard.verify import EMBEDDED, Verdict, VerifiedBenchmark, VerifiedSplit
 
@@ -142,12 +142,7 @@ def write_verdict(folder: Path, verdict: Verdict) -> None:
     stem = verdict.archive.removesuffix(".tar.gz")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (
-            (f"{stem}.json", json.dumps(as_json(verdict), indent=1, ensure_ascii=True) + "\n"),
-            (f"{stem}.txt", page(verdict)),
-        ):
-            temporary = folder / f"{name}.tmp"
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, folder / name)
+        write_text(folder / f"{stem}.json", json.dumps(as_json(verdict), indent=1, ensure_ascii=True) + "\n")
+        write_text(folder / f"{stem}.txt", page(verdict))
     except OSError as error:
         raise InputError(f"--out {folder}: cannot write there ({error.strerror}); name another folder") from error

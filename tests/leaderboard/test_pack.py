@@ -18,6 +18,7 @@ from taspo_bench.errors import DataError, InputError
 from taspo_bench.evaluation.command import evaluate_policy
 from taspo_bench.leaderboard.commands import submit_app
 from taspo_bench.leaderboard.submission import pack
+from taspo_bench.leaderboard.verdict import write_verdict
 from taspo_bench.leaderboard.verify import verify
 
 TASKS = 5
@@ -228,3 +229,11 @@ def test_equal_archives_give_equal_results_and_the_hash_covers_them(played: list
     assert record["archive"]["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
     members = unpacked(archive)
     assert record["members"] == {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+
+
+def test_a_result_that_cannot_be_written_leaves_nothing_half_written(played: list[Path], tmp_path: Path) -> None:
+    verdict = verify(submission(tmp_path / "x.tar.gz", played[:1]))
+    (tmp_path / "result/x.json").mkdir(parents=True)
+    with pytest.raises(InputError, match="cannot write there"):
+        write_verdict(tmp_path / "result", verdict)
+    assert [path.name for path in (tmp_path / "result").iterdir()] == ["x.json"]
