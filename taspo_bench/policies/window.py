@@ -23,6 +23,8 @@ INSTRUCTIONS: dict[Style, str] = {
     "Then write the one action to take now between <action> and </action>.",
 }
 """How to answer: the action alone, or reasoning and then the action between tags."""
+RESPONSE_TOKENS: dict[Style, int] = {"bare": 32, "think": 512}
+"""Longest response where none is set; that of reasoning ones is the paper's."""
 
 NO_ACTION = "(no action found in your answer)"
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL)

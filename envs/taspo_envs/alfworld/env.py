@@ -113,6 +113,7 @@ class ALFWorldEnv(TextEnv):
         # few turns: wasted actions cost the task, so there is something to learn in minutes
         "quick": {"updates": 80, "warmup_updates": 10, "max_turns": 12},
         "standard": {"max_turns": 30},
+        "plan": {"prompt_tokens": 2048, "minibatch_turns": 256},
     }
 
     @classmethod

@@ -47,6 +47,7 @@ class SearchQAEnv(TextEnv):
         "standard": {"learning_rate": 3e-4},
         # The paper's settings of Search-QA where they differ from its others; greedy evaluation.
         "paper": {"tasks_per_update": 128, "warmup_updates": 15, "kl_coef": 0.001, "eval_temperature": 0.0},
+        "plan": {"prompt_tokens": 4096, "minibatch_turns": 256},
     }
 
     @classmethod
