@@ -82,7 +82,10 @@ class CreditScheme(Protocol):
     """Whether groups must come with guidance."""
 
     def credit(self, group: Group, scorer: Scorer) -> list[Credit]:
-        """Credit of every episode of a group with unequal returns, in the group's order."""
+        """Credit of every episode of a group, in the group's order.
+
+        Groups with equal returns reach only a scheme that says ``learns_from_equal_returns = True``.
+        """
 
 
 def group_advantages(
@@ -112,6 +115,16 @@ def group_advantages(
     if normalize == "leave_one_out":
         return centred * (len(values) / (len(values) - 1))
     return centred / (values.std(ddof=ddof) + delta)
+
+
+def reaches(group: Group, scheme: CreditScheme) -> bool:
+    """Whether a group is credited: its returns differ, or the scheme finds more in it than they say."""
+    return not is_equal(group.returns) or getattr(scheme, "learns_from_equal_returns", False)
+
+
+def teaches(group: Group, credits: Sequence[Credit]) -> bool:
+    """Whether a credited group is learned from: equal returns that gave no credit would only dilute the loss."""
+    return not is_equal(group.returns) or any(credit.per_turn().any() for credit in credits)
 
 
 def is_equal(returns: Sequence[float] | Array) -> bool:

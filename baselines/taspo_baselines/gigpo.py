@@ -15,7 +15,8 @@ class GiGPO:
     """A_i + omega * A_step.
 
     A turn's anchor is its agent-visible state (``Turn.state_key``). The discounted returns of all turns of the group
-    with one anchor are normalised among themselves as GRPO normalises outcomes; an anchor met once gives 0.
+    with one anchor are normalised among themselves as GRPO normalises outcomes; an anchor met once gives 0. So a
+    group that was won throughout teaches too: the way that was shorter from a state is the better one.
 
     Args:
         omega: weight of the step advantage, at least 0.
@@ -24,6 +25,7 @@ class GiGPO:
 
     name: ClassVar[str] = "gigpo"
     uses_guidance: ClassVar[bool] = False
+    learns_from_equal_returns: ClassVar[bool] = True
 
     def __init__(self, omega: float = 1.0, gamma: float = 0.95) -> None:
         check_range("omega", omega, 0)

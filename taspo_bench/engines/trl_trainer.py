@@ -26,7 +26,7 @@ from trl.models import unwrap_model_for_generation
 
 from taspo_bench.api import TextEnv
 from taspo_bench.config import CellConfig
-from taspo_bench.credit import Credit, CreditScheme, is_equal
+from taspo_bench.credit import Credit, CreditScheme, reaches, teaches
 from taspo_bench.engines import processes
 from taspo_bench.engines.episode_rows import rows, stacked
 from taspo_bench.engines.trl_settings import steps_per_update
@@ -37,7 +37,7 @@ from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.rollout import rollout
 from taspo_bench.taspo.analyzers import Analyzer
 from taspo_bench.taspo.credit_metrics import credit_metrics
-from taspo_bench.training.loop import Stopwatch, Trained, grouped, keep_credit, outcomes, update_starts
+from taspo_bench.training.loop import Stopwatch, Trained, equal_share, grouped, keep_credit, outcomes, update_starts
 from taspo_bench.training.loss import token_credit, token_weights
 from taspo_bench.training.scoring import PolicyScorer
 
@@ -155,11 +155,11 @@ class AgentGRPOTrainer(GRPOTrainer):
         return output
 
     def _credit(self) -> tuple[list[Group], list[list[Credit]]]:
-        """Guidance and credit of the groups with unequal returns: each from one process, then known to all.
+        """Guidance and credit of the groups that teach something: each from one process, then known to all.
 
         Which process follows from the task, so that an analyzer's bank of a task's past successes stays in one place.
         """
-        informative = [index for index, group in enumerate(self.groups) if not is_equal(group.returns)]
+        informative = [index for index, group in enumerate(self.groups) if reaches(group, self.scheme)]
         world, rank = self.accelerator.num_processes, self.accelerator.process_index
         done: list[tuple[int, Group, list[Credit]]] = []
         with self._frozen():
@@ -172,7 +172,8 @@ class AgentGRPOTrainer(GRPOTrainer):
                         group.guidance = self.analyzer.guide(group)
                 with self._watch.phase("scoring"):
                     done.append((index, group, self.scheme.credit(group, self.scorer)))
-        credited = sorted(processes.gathered(done), key=lambda item: item[0])
+        taught = [item for item in done if teaches(*item[1:])]
+        credited = sorted(processes.gathered(taught), key=lambda item: item[0])
         for index, group, _ in credited:
             self.groups[index] = group
         return [group for _, group, _ in credited], [credits for _, _, credits in credited]
@@ -232,7 +233,7 @@ class AgentGRPOTrainer(GRPOTrainer):
             "update": self._number,
             "env_steps": self.env_steps,
             **outcomes(episodes),
-            "groups_skipped": 1 - len(informative) / len(self.groups),
+            "groups_skipped": equal_share(self.groups),
             **credit_metrics(informative, credits),
             **(self.analyzer.figures() if self.analyzer is not None else {}),
             "processes": self.accelerator.num_processes,
@@ -262,7 +263,7 @@ class AgentGRPOTrainer(GRPOTrainer):
 
 
 class _SkipEmptyUpdates(TrainerCallback):
-    """No step for an update whose groups all had equal returns: not even momentum and weight decay move."""
+    """No step for an update whose groups taught nothing: not even momentum and weight decay move."""
 
     def __init__(self, trainer: AgentGRPOTrainer) -> None:
         self.trainer = trainer

@@ -17,7 +17,7 @@ import torch
 
 from taspo_bench.api import TextEnv
 from taspo_bench.config import CellConfig
-from taspo_bench.credit import Credit, CreditScheme, is_equal
+from taspo_bench.credit import Credit, CreditScheme, is_equal, reaches, teaches
 from taspo_bench.episode import Episode, Group
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.rollout import Start, rollout
@@ -107,14 +107,16 @@ class Trainer:
         watch = Stopwatch()
         with watch.phase("rollout"):
             groups = self.play(number)
-        informative = [group for group in groups if not is_equal(group.returns)]
+        informative = [group for group in groups if reaches(group, self.scheme)]
         if self.analyzer is not None and self.scheme.uses_guidance:
             with watch.phase("guidance"):
                 for group in informative:
                     group.guidance = self.analyzer.guide(group)
         with watch.phase("scoring"):
-            credits = [self.scheme.credit(group, self.scorer) for group in informative]
+            credited = [(group, self.scheme.credit(group, self.scorer)) for group in informative]
             self.scorer.forget()
+        taught = [(group, credits) for group, credits in credited if teaches(group, credits)]
+        informative, credits = [group for group, _ in taught], [credits for _, credits in taught]
         with watch.phase("update"):
             learned = self.learn(number, informative, credits)
         keep_credit(informative, credits)
@@ -124,7 +126,7 @@ class Trainer:
             "update": number,
             "env_steps": self.env_steps,
             **outcomes(episodes),
-            "groups_skipped": 1 - len(informative) / len(groups),
+            "groups_skipped": equal_share(groups),
             **learned,
             **credit_metrics(informative, credits),
             "seconds": watch.seconds,
@@ -209,6 +211,11 @@ class Trainer:
 
     def _flat(self, arrays: Sequence[np.ndarray]) -> torch.Tensor:
         return torch.from_numpy(np.concatenate(arrays).astype(np.float32)).to(self.policy.device)
+
+
+def equal_share(groups: Sequence[Group]) -> float:
+    """Share of groups whose returns are all equal."""
+    return float(np.mean([is_equal(group.returns) for group in groups]))
 
 
 def outcomes(episodes: Sequence[Episode]) -> dict[str, float]:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from corridor import Corridor
+from taspo_baselines.gigpo import GiGPO
 from taspo_baselines.grpo import GRPO
 from taspo_bench.config import CellConfig
 from taspo_bench.credit import Credit, group_advantages
@@ -99,6 +100,25 @@ def test_a_group_with_equal_returns_moves_nothing():
     trained = trainer.update(0)
     assert trained.metrics["groups_skipped"] == 1.0
     assert all(torch.equal(value, before[name]) for name, value in trainer.policy.model.state_dict().items())
+
+
+@pytest.mark.parametrize("is_rewarded", [True, False])
+def test_a_scheme_may_learn_from_equal_returns_where_it_finds_credit(is_rewarded):
+    trainer = trainer_of(GiGPO())
+    play = trainer.play
+
+    def rewarded(number):
+        groups = play(number)
+        for place, episode in enumerate(groups[0].episodes):
+            episode.turns[place % 2].reward = float(is_rewarded)
+        return groups
+
+    trainer.play = rewarded
+    trained = trainer.update(0)
+    assert trained.metrics["groups_skipped"] == 1.0
+    assert (trained.metrics["grad_norm"] > 0) is is_rewarded
+    credited = [episode for episode in trained.episodes if any(episode.credit)]
+    assert {episode.task_id for episode in credited} == ({trained.episodes[0].task_id} if is_rewarded else set())
 
 
 def test_credited_tokens_become_more_likely():
