@@ -12,10 +12,11 @@ class DataProgress:
     """A context in which :meth:`tell` takes the news."""
 
     def __init__(self, console: Console) -> None:
+        self._console = console
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
-            TextColumn("{task.completed:,.0f}"),
+            TextColumn("{task.fields[amount]}"),
             TimeElapsedColumn(),
             console=console,
         )
@@ -31,7 +32,11 @@ class DataProgress:
         self._progress.stop()
 
     def tell(self, what: str, done: int, total: int | None) -> None:
-        """So much of a thing is done."""
+        """So much of a thing is done. Where no bar can be drawn, a line says at once that it begins, and its size."""
+        amount = f"{done:,}" if total is None else f"{done / max(total, 1):.0%} of {total:,}"
         if what not in self._bars:
-            self._bars[what] = self._progress.add_task(what, total=total)
-        self._progress.update(self._bars[what], completed=done, total=total)
+            self._bars[what] = self._progress.add_task(what, total=total, amount=amount)
+            if not self._console.is_terminal:
+                line = what if total is None else f"{what}: {total:,}"
+                self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self._progress.update(self._bars[what], completed=done, total=total, amount=amount)

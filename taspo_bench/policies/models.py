@@ -10,6 +10,7 @@ import copy
 import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from taspo_bench.config import SMOLLM2, CellConfig, names_model
 from taspo_bench.errors import InputError
 from taspo_bench.policies.adapters import add_lora, merge_adapter
 from taspo_bench.policies.chat_format import ChatFormat
+from taspo_bench.policies.hub import download_line
 from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.policies.window import RESPONSE_TOKENS
 
@@ -49,6 +51,8 @@ def load_model(name: str, trust_remote_code: bool = False) -> tuple[PreTrainedMo
         raise InputError(f"--model {name}: give {SMOLLM2}, OWNER/NAME of a model on the hub, or the folder of one")
     source = str(_smollm2_folder() if name == SMOLLM2 else name)
     disable_progress_bar()  # a run shows its own
+    if line := download_line(source):
+        print(line, file=sys.stderr, flush=True)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     is_half = device.type == "cuda" and torch.cuda.is_bf16_supported()
     settings: dict[str, Any] = {"trust_remote_code": trust_remote_code}

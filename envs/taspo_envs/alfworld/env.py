@@ -120,7 +120,7 @@ class ALFWorldEnv(TextEnv):
     def fetch_data(cls, destination: Path | None, url: str | None, progress: Progress) -> list[str]:
         """Download the release archive; it is read as it is."""
         lines: list[str] = []
-        fetch(destination, url, lambda done, total: progress("bytes", done, total), say=lines.append)
+        fetch(destination, url, lambda done, total: progress("bytes to download", done, total), say=lines.append)
         return lines
 
     def __init__(

@@ -37,7 +37,7 @@ def fetch(
     Args:
         destination: folder to put it in; ALFWorld's own data folder by default.
         url: another address, such as a mirror's.
-        progress: told of every piece that has arrived.
+        progress: told before the download, and of every piece that has arrived.
         sha256: what the archive must have; known for the release, not checked for another address without it.
         say: told the size before the download, and the sha256 after it.
 
@@ -90,6 +90,8 @@ def _download(url: str, partial: Path, progress: Progress | None, say: Callable[
         total = have + int(length) if length is not None else None
         size = f"{total / 1e6:.1f} MB" if total is not None else "of a size that the server does not tell"
         say(f"downloading {url}, {size}" + (f", going on after {have / 1e6:.1f} MB" if have else ""))
+        if progress is not None:
+            progress(have, total)
         with open(partial, "ab" if have else "wb") as file:
             for piece in response.iter_bytes(_CHUNK):
                 file.write(piece)

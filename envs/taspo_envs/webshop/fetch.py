@@ -26,7 +26,8 @@ FILES = {
         "items_human_ins.json": "14Kb5SPBk_jfdLZ_CDBNitW98QLDlKR5O",
     },
 }
-"""The 1,000 products (about 5 MB) and all 1.18 million (about 5 GB)."""
+"""The 1,000 products and all 1.18 million."""
+SIZES = {"small": "about 5 MB", "all": "about 5 GB"}
 TIMEOUT_S = 60.0
 
 
@@ -35,6 +36,8 @@ def fetch(
 ) -> Store:
     """Download the ``small`` set or ``all`` and import it (into the official folder by default).
 
+    The size of each file is told before it is downloaded, and about that of all.
+
     Raises :class:`RunError` when a file cannot be downloaded, with what to do by hand instead.
     """
     if size not in FILES:
@@ -42,19 +45,25 @@ def fetch(
     cache_folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="webshop-", dir=cache_folder()) as folder:
         paths = [
-            _download(f"{host}/download?id={file_id}&export=download&confirm=t", Path(folder) / name, progress)
+            _download(
+                f"{host}/download?id={file_id}&export=download&confirm=t", Path(folder) / name, SIZES[size], progress
+            )
             for name, file_id in FILES[size].items()
         ]
         return import_files(paths, destination, progress)
 
 
-def _download(url: str, path: Path, progress: Progress) -> Path:
+def _download(url: str, path: Path, whole: str, progress: Progress) -> Path:
     try:
         with httpx.stream("GET", url, timeout=TIMEOUT_S, follow_redirects=True) as answer, path.open("wb") as file:
             answer.raise_for_status()
+            length = answer.headers.get("Content-Length")
+            size = f"{int(length) / 1e6:,.1f} MB of {whole}" if length else f"part of {whole}"
+            what = f"bytes of {path.name}, {size}"
+            progress(what, 0)
             for chunk in answer.iter_bytes(1 << 20):
                 file.write(chunk)
-                progress(path.name, answer.num_bytes_downloaded)
+                progress(what, answer.num_bytes_downloaded)
     except (httpx.HTTPError, OSError) as error:
         raise RunError(f"{path.name} from {url}: {error}; {_BY_HAND}") from error
     with path.open("rb") as file:

@@ -190,7 +190,11 @@ def test_a_fetch_downloads_imports_and_leaves_only_the_store(
 ) -> None:
     host, bodies = drive
     bodies.update({key: path.read_bytes() for key, path in zip(FILES["small"].values(), files, strict=True)})
-    store = fetch("small", tmp_path / "built", host=host)
+    told: list[tuple[str, int]] = []
+    store = fetch("small", tmp_path / "built", lambda *news: told.append(news), host=host)
+    size = files[0].stat().st_size
+    what = f"bytes of items_shuffle_1000.json, {size / 1e6:,.1f} MB of about 5 MB"
+    assert told[0] == (what, 0) and (what, size) in told
     assert store.manifest["goals"]["synthetic"] == 573
     assert not list(cache_folder().glob("webshop-*"))
 
