@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -137,6 +137,7 @@ def _figure(entry: Entry, board: str, kind: str, outcomes: Sequence[Outcomes]) -
 
 def _single(board: str, env: str, entries: Sequence[Entry], figures: dict[tuple[str, str, str], _Figure]) -> Board:
     there = [entry for entry in entries if board in _boards_of(entry)]
+    differing = _differing(there, [env])
     kind = _ranking_kind([entry.key for entry in there], board, figures)
     rows = [
         Row(
@@ -147,7 +148,7 @@ def _single(board: str, env: str, entries: Sequence[Entry], figures: dict[tuple[
             seen=_estimate(figures.get((entry.key, board, "seen"))),
             environment_steps=entry.manifest.benchmarks[env].budget.environment_steps,
             response_tokens=entry.manifest.benchmarks[env].budget.response_tokens,
-            notes=_notes(entry, env),
+            notes=(*_notes(entry, env), *_temperature_notes(entry, differing)),
         )
         for entry in there
     ]
@@ -169,6 +170,26 @@ def _notes(entry: Entry, env: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _differing(entries: Sequence[Entry], envs: Iterable[str]) -> list[str]:
+    """The benchmarks that these entries were not all evaluated on at one temperature, as far as they say it."""
+    return [env for env in envs if len({entry.manifest.benchmarks[env].temperature for entry in entries}) > 1]
+
+
+def _temperature_notes(entry: Entry, envs: Sequence[str]) -> list[str]:
+    """What an entry says of its temperature on these benchmarks, one note for those that are alike."""
+    found: dict[float | None, list[str]] = {}
+    for env in envs:
+        found.setdefault(entry.manifest.benchmarks[env].temperature, []).append(env)
+    if len(found) == 1:
+        return [f"temperature {as_said(temperature)}" for temperature in found]
+    return [f"temperature {as_said(temperature)} ({', '.join(alike)})" for temperature, alike in found.items()]
+
+
+def as_said(temperature: float | None) -> str:
+    """A temperature as it is declared."""
+    return "not said" if temperature is None else f"{temperature:g}"
+
+
 def _overall(
     entries: Sequence[Entry], names: dict[str, str], figures: dict[tuple[str, str, str], _Figure]
 ) -> list[Board]:
@@ -178,15 +199,18 @@ def _overall(
         parts = sorted(board for board, env in names.items() if (board == env) == embedded)
         if sorted(names[board] for board in parts) == sorted(registry.suite_names()):
             name = OVERALL if embedded else f"{OVERALL} (official data)"
-            found.append(_combined(name, parts, entries, figures))
+            found.append(_combined(name, {part: names[part] for part in parts}, entries, figures))
     return [board for board in found if board.rows]
 
 
 def _combined(
-    name: str, parts: Sequence[str], entries: Sequence[Entry], figures: dict[tuple[str, str, str], _Figure]
+    name: str, names: dict[str, str], entries: Sequence[Entry], figures: dict[tuple[str, str, str], _Figure]
 ) -> Board:
+    """The board over all parts; ``names`` is board -> benchmark of each."""
+    parts = list(names)
     whole = [entry for entry in entries if set(parts) <= _boards_of(entry).keys()]
     kinds = {part: _ranking_kind([entry.key for entry in whole], part, figures) for part in parts}
+    differing = _differing(whole, names.values())
     rows, ranked = [], {}
     for entry in whole:
         by_kind = {}
@@ -205,7 +229,10 @@ def _combined(
                 seen=_estimate(by_kind["seen"]),
                 environment_steps=entry.environment_steps,
                 response_tokens=entry.response_tokens,
-                notes=tuple(note for env in entry.verdict.benchmarks for note in _notes(entry, env)),
+                notes=(
+                    *(note for env in entry.verdict.benchmarks for note in _notes(entry, env)),
+                    *_temperature_notes(entry, differing),
+                ),
                 parts={part: figure.estimate for part, figure in own_parts.items() if figure is not None},
             )
         )

@@ -29,6 +29,9 @@ def pack_command(
         int | None, typer.Option("--env-steps", help="Environment steps of training, per seed.")
     ] = None,
     tokens: Annotated[int | None, typer.Option("--tokens", help="Sampled tokens of training, per seed.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option("--temperature", help="Of the evaluation, where the folders do not say it.")
+    ] = None,
     contact: Annotated[str | None, typer.Option("--contact", help="Shown on the site.")] = None,
     code: Annotated[str | None, typer.Option("--code", help="https:// address of the code.")] = None,
     unranked: Annotated[bool, typer.Option("--unranked", help="A reference, outside the ranking.")] = False,
@@ -43,7 +46,7 @@ def pack_command(
     from taspo_bench.leaderboard.submission import Description, pack
 
     description = Description(
-        name, licence, method, base_model, parameters, contact, code, env_steps, tokens, ranked=not unranked
+        name, licence, method, base_model, parameters, contact, code, env_steps, tokens, temperature, not unranked
     )
     packed = pack(runs, description, out or Path(f"{slug(name)}.tar.gz"), data, responses)
     for env, benchmark in packed.manifest.benchmarks.items():

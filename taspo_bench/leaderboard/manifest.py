@@ -38,6 +38,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{40,64}$")]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Temperature = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 class Strict(BaseModel):
@@ -81,10 +82,14 @@ class Budget(Strict):
 
 
 class Benchmark(Strict):
-    """One benchmark of a submission. ``max_turns`` is the step limit that the episodes were played with."""
+    """One benchmark of a submission. ``max_turns`` is the step limit that the episodes were played with.
+
+    temperature: the policy's in these episodes; None where it is not said. Declared, not verifiable.
+    """
 
     data: Data
     max_turns: Annotated[int, Field(ge=1, lt=2**31)]
+    temperature: Temperature | None = None
     splits: Annotated[dict[SplitName, SplitClaim], Field(min_length=1, max_length=64)]
     budget: Budget
 

@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from taspo_bench.errors import DataError, InputError
 from taspo_bench.evaluation.page_text import script_json
-from taspo_bench.leaderboard.board import OVERALL, Board, Entry, boards
+from taspo_bench.leaderboard.board import OVERALL, Board, Entry, as_said, boards
 from taspo_bench.leaderboard.budget_plot import budget_plot
 from taspo_bench.leaderboard.listings import TITLE, count, json_feed, markdown, percent, rank, rss, table_csv
 from taspo_bench.leaderboard.replay_sample import ReplaySample
@@ -146,7 +146,7 @@ class _Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.environment.filters.update(percent=percent, rank=rank, count=count)
+        self.environment.filters.update(percent=percent, rank=rank, count=count, as_said=as_said)
         folder = resources.files("taspo_bench.leaderboard") / "templates"
         self.sources = {
             name: (folder / name).read_text(encoding="utf-8") for name in ("site.css", "boards.js", "replay.js")

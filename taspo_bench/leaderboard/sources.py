@@ -14,8 +14,8 @@ from taspo_bench.evaluation.results import Cell, episode_files, read_json, read_
 
 @dataclass(frozen=True)
 class Source:
-    """The evaluation of one (method, benchmark, seed). ``files`` is empty where a run's cell failed; ``max_turns`` is
-    None where a record is of a version that did not keep it."""
+    """The evaluation of one (method, benchmark, seed). ``files`` is empty where a run's cell failed; ``max_turns``
+    and ``temperature`` are None where a record does not keep them."""
 
     method: str
     env: str
@@ -24,6 +24,7 @@ class Source:
     stamp: dict[str, Any]
     config: dict[str, Any] = field(default_factory=dict)
     max_turns: int | None = None
+    temperature: float | None = None
     environment_steps: int | None = None
     response_tokens: int | None = None
 
@@ -77,6 +78,7 @@ def _cell(cell: Cell) -> Source:
         stamp=cell.data_stamp,
         config=cell.config,
         max_turns=cell.config.get("max_turns"),
+        temperature=cell.config.get("eval_temperature"),
         environment_steps=0 if untrained else int(metrics[-1]["env_steps"]) if metrics else None,
         response_tokens=0 if untrained else _tokens(metrics),
     )
@@ -102,4 +104,5 @@ def _evaluation(folder: Path) -> Source:
         raise DataError(f"{folder / 'eval.json'}: not an evaluation record ({error!r}); evaluate again") from error
     if config:  # one cell of a run: its training log stands beside
         return _cell(Cell(method, env, seed, folder, config, data_stamp=stamp))
-    return Source(method, env, seed, files, stamp, max_turns=record.get("max_turns"))
+    limit, temperature = record.get("max_turns"), record.get("temperature")
+    return Source(method, env, seed, files, stamp, max_turns=limit, temperature=temperature)

@@ -38,6 +38,7 @@ class Description:
     code: str | None = None
     environment_steps: int | None = None
     response_tokens: int | None = None
+    temperature: float | None = None
     ranked: bool = True
 
 
@@ -87,8 +88,10 @@ def pack(
 def _environment(name: str, sources: Sequence[Source], data: str | None) -> TextEnv:
     limits = {source.max_turns for source in sources if source.max_turns}
     places = {source.config.get("data") for source in sources if source.config}
-    if len(limits) > 1 or len(places) > 1:
-        raise InputError(f"{name}: the runs were made with different data or step limits; pack them one by one")
+    if len(limits) > 1 or len(places) > 1 or len(_temperatures(sources)) > 1:
+        raise InputError(
+            f"{name}: the runs were made with different data, step limits or temperatures; pack them one by one"
+        )
     env = registry.make_env(name, data=data or next(iter(places), "embedded"), max_steps=next(iter(limits), None))
     stamp = asdict(env.data_stamp())
     for source in sources:
@@ -99,6 +102,10 @@ def _environment(name: str, sources: Sequence[Source], data: str | None) -> Text
                 "name the data with --data"
             )
     return env
+
+
+def _temperatures(sources: Sequence[Source]) -> set[float]:
+    return {source.temperature for source in sources if source.temperature is not None}
 
 
 class _Episodes:
@@ -157,10 +164,14 @@ def _benchmark(
                 "score": math.fsum(episode.score for episode in own) / total,
             },
         }
+    temperature = description.temperature
+    if temperature is None:
+        temperature = next(iter(_temperatures(sources)), None)
     steps, tokens = description.environment_steps, description.response_tokens
     return {
         "data": asdict(env.data_stamp()),
         "max_turns": env.max_steps,
+        "temperature": temperature,
         "splits": splits,
         "budget": {
             "environment_steps": _largest(source.environment_steps for source in sources) if steps is None else steps,

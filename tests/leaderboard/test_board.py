@@ -75,6 +75,32 @@ def test_intervals_hold_their_figure(rows: Rows) -> None:
                 assert float(row[f"{kind}_low"]) < float(row[f"{kind}_high"])
 
 
+def test_temperatures_are_shown_on_a_board_where_they_differ(submissions: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "subs"
+    folder.mkdir()
+    for name, temperature in (("strong", 1.0), ("near", 0.4), ("weak", 0.4)):
+        members = unpacked(submissions / f"{name}.tar.gz")
+
+        def say(manifest: Json, temperature: float = temperature) -> None:
+            manifest["benchmarks"]["alfworld"]["temperature"] = temperature
+
+        packed(folder / f"{name}.tar.gz", edit_manifest(members, say))
+    shutil.copy(submissions / "whole.tar.gz", folder)
+    site = build_site(folder, tmp_path / "differing").out
+    table = list(csv.DictReader(io.StringIO((site / "leaderboard.csv").read_text())))
+    notes = {row["submission"]: row["notes"] for row in table if row["board"] == "alfworld"}
+    expected = {"Strong": "temperature 1", "Near": "temperature 0.4", "Weak": "temperature 0.4"}
+    assert notes == {**expected, f"'{HOSTILE}": "temperature not said"}
+    assert {row["notes"] for row in table if row["board"] != "alfworld"} == {""}
+    pages = [page.read_text() for page in sorted(site.glob("submissions/*.html"))]
+    said = [re.findall("Temperature, as declared: ([^.]+(?:[.][0-9])?)[.]", page) for page in pages]
+    assert sorted(said) == [["0.4"], ["0.4"], ["1"], ["not said"] * 3]
+    for name in ("strong", "whole"):
+        (folder / f"{name}.tar.gz").unlink()
+    alike = build_site(folder, tmp_path / "alike").out
+    assert "temperature" not in (alike / "leaderboard.csv").read_text()
+
+
 def test_the_overall_board_holds_those_that_have_every_benchmark(site: Path) -> None:
     table = list(csv.DictReader(io.StringIO((site / "leaderboard.csv").read_text())))
     assert [row["submission"] for row in table if row["board"] == "overall"] == [f"'{HOSTILE}"]

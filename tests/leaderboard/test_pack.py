@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from submission_builder import describe, evaluation, play, run_folder, stamp, submission, unpacked
+from submission_builder import (
+    describe,
+    edit_manifest,
+    evaluation,
+    packed,
+    play,
+    run_folder,
+    stamp,
+    submission,
+    unpacked,
+)
 from typer.testing import CliRunner
 
 from taspo_bench.episode import Turn, read_episodes, write_episodes
@@ -74,12 +84,45 @@ def test_responses_are_packed_where_they_are_asked_for(played: list[Path], tmp_p
 
 def test_a_run_gives_its_method_budget_and_model(run: Path, tmp_path: Path) -> None:
     described = describe(method="grpo", base_model=None, environment_steps=None, response_tokens=None)
-    packed = pack([run], described, tmp_path / "x.tar.gz")
-    assert (packed.manifest.method, packed.manifest.base_model) == ("grpo", "tiny")
-    assert packed.manifest.parameters_trained == 1234
-    budget = packed.manifest.benchmarks["alfworld"].budget
+    done = pack([run], described, tmp_path / "x.tar.gz")
+    assert (done.manifest.method, done.manifest.base_model) == ("grpo", "tiny")
+    assert done.manifest.parameters_trained == 1234
+    budget = done.manifest.benchmarks["alfworld"].budget
     assert (budget.environment_steps, budget.response_tokens) == (900, 3000)
-    assert verify(packed.path).verdict == "verified"
+    assert verify(done.path).verdict == "verified"
+
+
+def test_the_temperature_is_the_runs_or_what_the_submitter_says(
+    run: Path, played: list[Path], tmp_path: Path
+) -> None:
+    cell = tmp_path / "cell"
+    shutil.copytree(run / "cells/taspo/alfworld/seed-0", cell)
+    config = json.loads((cell / "config.json").read_text())
+    (cell / "config.json").write_text(json.dumps({**config, "eval_temperature": 1.0}))
+    said = [
+        pack([folder], described, tmp_path / "x.tar.gz").manifest.benchmarks["alfworld"].temperature
+        for folder, described in ((cell, describe()), (played[0], describe()), (played[0], describe(temperature=0.4)))
+    ]
+    assert said == [1.0, None, 0.4]
+    assert verify(tmp_path / "x.tar.gz").verdict == "verified"
+    with pytest.raises(InputError, match=r"temperature -1\.0"):
+        pack([cell], describe(temperature=-1.0), tmp_path / "x.tar.gz")
+    (cell / "config.json").write_text(json.dumps({**config, "eval_temperature": 0.4}))
+    other = tmp_path / "other"
+    shutil.copytree(run / "cells/taspo/alfworld/seed-1", other)
+    (other / "config.json").write_text(json.dumps({**config, "seed": 1, "eval_temperature": 1.0}))
+    with pytest.raises(InputError, match="step limits or temperatures; pack them one by one"):
+        pack([cell, other], describe(), tmp_path / "x.tar.gz")
+
+
+def test_an_archive_without_a_temperature_stays_valid(played: list[Path], tmp_path: Path) -> None:
+    members = unpacked(submission(tmp_path / "x.tar.gz", played[:1]))
+    older = edit_manifest(members, lambda manifest: manifest["benchmarks"]["alfworld"].pop("temperature"))
+    verdict = verify(packed(tmp_path / "older.tar.gz", older))
+    assert (verdict.verdict, verdict.manifest and verdict.manifest.benchmarks["alfworld"].temperature) == (
+        "verified",
+        None,
+    )
 
 
 def test_a_warm_start_took_no_environment_steps(run: Path, tmp_path: Path) -> None:
@@ -119,10 +162,10 @@ def test_an_episode_that_broke_is_left_out_and_counts_0(played: list[Path], tmp_
     episodes = list(read_episodes(path))
     episodes[2].error = "ValueError: out of memory"
     write_episodes(path, episodes)
-    packed = pack([folder], describe(), tmp_path / "x.tar.gz")
-    assert packed.broken == 1
-    assert packed.manifest.benchmarks["alfworld"].splits["valid_seen"].claimed.episodes == TASKS - 1
-    assert verify(packed.path).verdict == "verified"
+    done = pack([folder], describe(), tmp_path / "x.tar.gz")
+    assert done.broken == 1
+    assert done.manifest.benchmarks["alfworld"].splits["valid_seen"].claimed.episodes == TASKS - 1
+    assert verify(done.path).verdict == "verified"
 
 
 def test_an_episode_without_a_turn_can_be_packed(played: list[Path], tmp_path: Path) -> None:
@@ -206,8 +249,9 @@ def test_a_name_that_cannot_be_shown_is_refused_before_anything_is_written(
 def test_the_command_packs_and_the_command_verifies(played: list[Path], tmp_path: Path) -> None:
     archive = tmp_path / "mixed.tar.gz"
     given = ["pack", str(played[0]), "--name", "Mixed", "--licence", "CC0-1.0", "--base-model", "none"]
-    made = CliRunner().invoke(submit_app, [*given, "--out", str(archive)])
+    made = CliRunner().invoke(submit_app, [*given, "--temperature", "0.4", "--out", str(archive)])
     assert made.exit_code == 0
+    assert json.loads(unpacked(archive)["manifest.json"])["benchmarks"]["alfworld"]["temperature"] == 0.4
     assert f"alfworld valid_seen: {TASKS} of 102 episodes" in made.output
     checked = CliRunner().invoke(submit_app, ["verify", str(archive), "--out", str(tmp_path / "result")])
     assert checked.exit_code == 0
