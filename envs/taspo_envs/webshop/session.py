@@ -118,7 +118,8 @@ class Session:
         name, argument = parse_action(action)
         if not argument:
             return False
-        argument = argument.lower()
+        # A lone surrogate is no text that could be searched, sent or written down.
+        argument = argument.lower().encode(errors="replace").decode()
         if name == "search":
             return self._search(argument.split(" "), page=1)
         if name == "click" and argument != pages.SEARCH.lower() and argument in self.clickables:

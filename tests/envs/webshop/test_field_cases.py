@@ -117,32 +117,52 @@ def env() -> WebShopEnv:
     return env
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
-        "search[]",
-        "Search[red]",
-        " search[red]",
-        "click[size[10]]",
-        "think[a] click[buy now]",
-        "click[nothing]",
-        "",
-        "click",
-        "click[",
-        "search[red",
-        "click[search]",
-        "search[a\nb]",
-        "click[buy now]",
-        "🙂",
-        "[]",
-        "x" * 4096,
-    ],
+ODD_ACTIONS = (
+    "search[]",
+    "Search[red]",
+    " search[red]",
+    "click[size[10]]",
+    "think[a] click[buy now]",
+    "click[nothing]",
+    "",
+    "click",
+    "click[",
+    "search[red",
+    "click[search]",
+    "search[a\nb]",
+    "🙂",
+    "[]",
+    "click[\ud800]",
+    "x" * 4096,
 )
+
+
+@pytest.mark.parametrize("action", [*ODD_ACTIONS, "click[buy now]"])
 def test_c25_unusable_actions_show_the_same_page_cost_a_step_and_say_so(env: WebShopEnv, action: str) -> None:
     before, page = env.state_key, env.reset(options={"task_id": env.task_id})[0]
     observation, reward, terminated, _, info = env.step(action)
     assert (observation, reward, terminated, info["is_action_valid"]) == (page, 0.0, False, False)
     assert (info["state_key"], env.steps) == (before, 1)
+
+
+@pytest.mark.parametrize("action", [*ODD_ACTIONS, "click[next >]", "Click[buy now]", " click[buy now]"])
+def test_c25_unusable_actions_change_nothing_on_an_item_page_either(env: WebShopEnv, action: str) -> None:
+    while "click[buy now]" not in (env.admissible_actions or []):
+        page, *_, info = env.step(env.solve()[0])
+    before, saved, steps = info["state_key"], env.save(), env.steps
+    observation, reward, terminated, _, info = env.step(action)
+    assert (observation, reward, terminated, info["is_action_valid"]) == (page, 0.0, False, False)
+    assert (info["state_key"], env.save(), env.steps) == (before, saved, steps + 1)
+    assert "click[buy now]" in info["admissible_actions"]
+
+
+@pytest.mark.parametrize("action", ["search[\ud800]", "search[red \udfff shoes]"])
+def test_c25_a_lone_surrogate_is_searched_as_a_question_mark(env: WebShopEnv, action: str) -> None:
+    observation, *_, info = env.step(action)
+    assert info["is_action_valid"]
+    assert info["state_key"] == env.state_key and "?" in info["state_key"]
+    for text in (observation, info["state_key"], env.snapshot(), env.render() or ""):
+        text.encode()
 
 
 @pytest.mark.parametrize("action", ["search[red]", "search[RED] now", "search[ ]", "search[red]]", "search[the]"])
