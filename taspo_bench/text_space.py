@@ -13,6 +13,8 @@ import numpy as np
 from gymnasium.spaces import Text
 from gymnasium.vector.utils import shared_memory as _shared
 
+from taspo_bench.errors import InputError
+
 _SAMPLE_CHARSET = "abcdefghijklmnopqrstuvwxyz []0123456789"
 _HEADER = 8  # bytes of length before the UTF-8 text
 
@@ -53,6 +55,11 @@ def _create(space: UnicodeText, n: int = 1, ctx: Any = None) -> Any:
 
 @_shared.write_to_shared_memory.register(UnicodeText)
 def _write(space: UnicodeText, index: int, value: str, shared_memory: Any) -> None:
+    if len(value) > space.max_length:
+        raise InputError(
+            f"a text of {len(value):,} characters does not fit its space of {space.max_length:,}: give the "
+            "environment an observation_space of a greater max_length, or vector environments shared_memory=False"
+        )
     data = value.encode("utf-8", "surrogatepass")
     start = index * _slot(space)
     view = memoryview(shared_memory.get_obj()).cast("B")

@@ -9,9 +9,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector.utils import create_shared_memory, read_from_shared_memory, write_to_shared_memory
 
 import taspo_bench  # noqa: F401
 from taspo_bench import registry
+from taspo_bench.errors import InputError
 from taspo_bench.text_space import UnicodeText
 
 IDS = ["taspo/ALFWorld-v0", "taspo/WebShop-v0", "taspo/SearchQA-v0"]
@@ -38,6 +40,18 @@ def test_the_text_space_contains_real_text():
         assert text in space
     assert "x" * 4097 not in space
     assert space.sample() in space
+
+
+def test_a_text_of_any_kind_fits_its_slot_of_shared_memory_and_a_longer_one_is_refused():
+    space = UnicodeText(8)
+    memory = create_shared_memory(space, n=3)
+    texts = ["🙂" * 8, "", "é" * 8]
+    for index, text in enumerate(texts):
+        write_to_shared_memory(space, index, text, memory)
+    assert list(read_from_shared_memory(space, memory, n=3)) == texts
+    with pytest.raises(InputError, match="9 characters does not fit its space of 8"):
+        write_to_shared_memory(space, 0, "🙂" * 9, memory)
+    assert list(read_from_shared_memory(space, memory, n=3)) == texts
 
 
 @pytest.mark.parametrize("env_id", IDS)
