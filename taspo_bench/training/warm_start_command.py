@@ -116,4 +116,7 @@ def build_adapter(
 def _check_out(folder: Path) -> None:
     """Find out before training whether the folder can be written, and holds nothing but an earlier warm start."""
     refuse_replacing(folder, "card.json")
-    refuse_unwritable(folder.resolve().parent)
+    place = folder.resolve()
+    refuse_unwritable(place.parent)
+    if place.is_dir():
+        refuse_unwritable(place)
