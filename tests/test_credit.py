@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,17 @@ def test_equal_returns_have_no_advantage_whatever_the_rounding_of_their_std():
     assert not group_advantages([0.1 + 0.2] * 7).any()
     assert not group_advantages([0.1] * 3).any()
     assert is_equal([0.3, 0.3])
+
+
+@pytest.mark.parametrize(("size", "share"), [(2, 0.702), (4, 0.449), (8, 0.201), (16, 0.040)])
+def test_the_share_of_groups_that_teach_nothing_at_a_known_success_rate(size, share):
+    success = 0.1819
+    found = sum(
+        success ** sum(returns) * (1 - success) ** (size - sum(returns))
+        for returns in product((0.0, 1.0), repeat=size)
+        if is_equal(returns)
+    )
+    assert found == pytest.approx(share, abs=5e-4)
 
 
 def test_a_group_of_one_has_no_advantage():

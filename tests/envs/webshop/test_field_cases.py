@@ -21,6 +21,7 @@ from taspo_envs.webshop.goals import Goal
 from taspo_envs.webshop.normalize import Option
 from taspo_envs.webshop.reward import Reward, score
 from taspo_envs.webshop.session import Session
+from taspo_envs.webshop.splits import PROTOCOLS
 
 COPY = recorded.COPIES / "catalogue.json.gz"
 SHIRT = Product(
@@ -56,6 +57,39 @@ def raw_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "items_ins_v2_120.json").write_text(json.dumps(raw["attributes"]))
     (folder / "items_human_ins.json").write_text(json.dumps(raw["human_instructions"]))
     return folder.parent
+
+
+DRAW = """
+import json, random, sys
+from taspo_envs.webshop.env import PROTOCOLS, WebShopEnv
+worker = int(sys.argv[1])
+random.seed(worker)
+found = {}
+for protocol in PROTOCOLS:
+    envs = [WebShopEnv(protocol=protocol) for _ in range(2)]
+    drawn = {env.reset(seed=100 * worker + seed)[1]["task_id"] for seed in range(150) for env in envs}
+    drawn |= {envs[0].reset()[1]["task_id"] for _ in range(150)}
+    held = {name: split.task_ids for name, split in envs[0].splits().items() if split.kind != "train"}
+    found[protocol] = {"drawn": sorted(drawn), "held": held}
+print(json.dumps(found))
+"""
+
+
+def test_c1_no_worker_of_any_seed_draws_an_evaluation_goal_in_training() -> None:
+    commands = [[sys.executable, "-c", DRAW, str(worker)] for worker in range(3)]
+    workers = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONHASHSEED": str(seed)})
+        for seed, command in enumerate(commands)
+    ]
+    found = [json.loads(worker.communicate()[0]) for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0, 0]
+    for protocol in PROTOCOLS:
+        own = WebShopEnv(protocol=protocol).splits()
+        held = {name: list(split.task_ids) for name, split in own.items() if split.kind != "train"}
+        assert held and all(worker[protocol]["held"] == held for worker in found)
+        drawn = {task_id for worker in found for task_id in worker[protocol]["drawn"]}
+        assert len(drawn) > 300 and drawn <= set(own["train"].task_ids)
+        assert drawn.isdisjoint(task_id for task_ids in held.values() for task_id in task_ids)
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
