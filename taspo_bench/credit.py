@@ -181,5 +181,5 @@ def _read(scheme_class: type[CreditScheme], name: str, value: Any, hints: Mappin
 def check_range(name: str, value: float, low: float, high: float = math.inf) -> None:
     """:class:`InputError` unless a scheme's setting is a finite number from ``low`` to ``high``."""
     if not (low <= value <= high and math.isfinite(value)):
-        limits = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
-        raise InputError(f"scheme.{name}={value:g}: give a number {limits}")
+        limits = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+        raise InputError(f"--set scheme.{name}={value:g}: give a number {limits}")
