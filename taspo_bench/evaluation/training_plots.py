@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,10 +26,15 @@ HATCHES = ("", "//", "..", "xx", "\\\\")
 def learning_curves(logs: Mapping[tuple[str, str, int], Log], summary: Summary) -> Figure | None:
     """Training success by update: mean over seeds of a running mean, with a 95 % bootstrap band over seeds.
 
+    Runs that failed or did not finish are left out, and the legend says how many: their curves would end the others'.
+
     Args:
         logs: (method, environment, seed) -> the cell's metrics.
     """
-    envs = [env for env in summary.envs if any(key[1] == env and log for key, log in logs.items())]
+    lost = {(cell.method, cell.env, cell.seed) for cell in summary.failed}
+    envs = [
+        env for env in summary.envs if any(key[1] == env and log and key not in lost for key, log in logs.items())
+    ]
     if not envs:
         return None
     from matplotlib.ticker import MaxNLocator
@@ -40,7 +45,9 @@ def learning_curves(logs: Mapping[tuple[str, str, int], Log], summary: Summary) 
     windows = set()
     for ax, env in zip(axes, envs, strict=True):
         for method in summary.methods:
-            curves = [_curve(log) for key, log in logs.items() if key[:2] == (method, env) and log]
+            curves = [
+                _curve(log) for key, log in logs.items() if key[:2] == (method, env) and log and key not in lost
+            ]
             if curves:
                 length = min(len(curve) for curve in curves)
                 window = max(1, length // 10)
@@ -51,8 +58,13 @@ def learning_curves(logs: Mapping[tuple[str, str, int], Log], summary: Summary) 
         ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     smoothing = f"\nrunning mean of {'/'.join(map(str, sorted(windows)))} updates" if windows != {1} else ""
     axes[0].set_ylabel(f"training success (%){smoothing}")
-    legend_below(figure, list(drawn.values()), list(drawn))
+    legend_below(figure, list(drawn.values()), [_with_missing(method, envs, lost) for method in drawn])
     return figure
+
+
+def _with_missing(method: str, envs: Sequence[str], lost: Collection[tuple[str, str, int]]) -> str:
+    missing = sum(key[0] == method and key[1] in envs for key in lost)
+    return f"{method} (without {missing} failed run{'s' if missing > 1 else ''})" if missing else method
 
 
 def _curve(log: Log) -> Array:
