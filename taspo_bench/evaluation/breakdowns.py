@@ -6,7 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from taspo_bench.evaluation.summary import Result, Summary
-from taspo_bench.evaluation.table import NONE, Table, p_value, percent_gain, plain_row, points, share, split_headings
+from taspo_bench.evaluation.table import (
+    NONE,
+    Entry,
+    Table,
+    errors_note,
+    p_value,
+    percent_gain,
+    plain_row,
+    points,
+    share,
+    split_headings,
+)
 
 
 def family_tables(summary: Summary) -> list[Table]:
@@ -16,13 +27,15 @@ def family_tables(summary: Summary) -> list[Table]:
         results = [result for result in summary.results if (result.env, result.split) == (env, split)]
         families = list(dict.fromkeys(family for result in results for family in result.families))
         rows = [
-            plain_row(
-                result.method,
-                f"{100 * result.success.value:.1f}",
-                share(result.macro),
-                *(
-                    f"{100 * result.families[family]:.1f}" if family in result.families else NONE
-                    for family in families
+            (
+                Entry(result.method),
+                Entry(f"{100 * result.success.value:.1f}", errored=bool(result.errors)),
+                Entry(share(result.macro), errored=bool(result.errors)),
+                *plain_row(
+                    *(
+                        f"{100 * result.families[family]:.1f}" if family in result.families else NONE
+                        for family in families
+                    )
                 ),
             )
             for result in results
@@ -31,7 +44,8 @@ def family_tables(summary: Summary) -> list[Table]:
             Table(
                 f"families {heading}",
                 f"Families of {heading} (%)",
-                f"{results[0].n} tasks. Micro: mean over tasks. Macro: mean over families, each weighing the same.",
+                f"{results[0].n} tasks. Micro: mean over tasks. Macro: mean over families, each weighing the same."
+                f"{errors_note(summary, results)}",
                 ("method", "micro", "macro", *families),
                 tuple(rows),
             )
@@ -82,6 +96,7 @@ def cell_table(summary: Summary) -> Table:
     rows = []
     for cell in summary.cells:
         state = f"failed: {cell.error}" if cell.error else "done"
+        state += f", {cell.errors} episodes ended with an error" if cell.errors else ""
         name, blank = (cell.method, cell.env, cell.seed), "0.0" if cell.error else NONE
         success = (figures.get((*name, heading), blank) for heading in headings)
         rows.append(plain_row(cell.method, cell.env, str(cell.seed), state, *success))

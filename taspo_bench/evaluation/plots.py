@@ -29,7 +29,8 @@ def generalization(summary: Summary) -> Figure | None:
     if not results:
         return None
     methods = list(dict.fromkeys(result.method for result in results))
-    style = {**looks(summary.methods, summary.baseline), WARM_START: Look("#9a9a9a", "o", "-")}
+    starts = {result.method: Look("#9a9a9a", "o", "-") for result in summary.warm_start}
+    style = {**looks(summary.methods, summary.baseline), **starts}
     figure, axes = panels(len(summary.envs), 3.1, 1.35 + ROW * len(methods))
     for ax, env in zip(axes, summary.envs, strict=True):
         for result in results:
@@ -37,7 +38,7 @@ def generalization(summary: Summary) -> Figure | None:
                 row = methods.index(result.method)
                 _point(ax, row, _scaled(result.success, 100), style[result.method], result.kind)
         ax.set(title=env, xlabel="success (%)", xlim=(-3, 103))
-        label_rows(ax, ["before training" if method == WARM_START else method for method in methods])
+        label_rows(ax, [m.replace(WARM_START, "before training", 1) if m in starts else m for m in methods])
     _kind_legend(figure)
     return figure
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from taspo_bench.config import WARM_START
 from taspo_bench.episode import Episode
-from taspo_bench.errors import DataError, InputError, RunError, unknown_name
+from taspo_bench.errors import InputError, RunError, unknown_name
 from taspo_bench.evaluation.breakdowns import credit_table, result_records, wall_clock_table
 from taspo_bench.evaluation.episode_sample import sample_episodes
+from taspo_bench.evaluation.merged_runs import merged_cells
 from taspo_bench.evaluation.outcomes import gather
 from taspo_bench.evaluation.plot_style import save
 from taspo_bench.evaluation.plots import gain, generalization, profiles
 from taspo_bench.evaluation.report import render_report
 from taspo_bench.evaluation.results import Cell, Run, read_run
+from taspo_bench.evaluation.run_settings import settings_line
 from taspo_bench.evaluation.summary import BASELINE, Summary, summarize
 from taspo_bench.evaluation.table import Table
 from taspo_bench.evaluation.table_formats import to_csv, to_latex, to_markdown
@@ -71,7 +73,8 @@ def _write_tables(folder: Path, summary: Summary, logs: dict[tuple[str, str, int
     tables = [table for table in (*all_tables(summary, paper), credit_table(logs)) if table.rows]
     write_text(folder / "summary.json", json.dumps(summary.to_json(), indent=1) + "\n")
     write_text(folder / "summary.csv", to_csv(*result_records([*summary.warm_start, *summary.results])))
-    write_text(folder / "summary.md", "# Results\n\n" + "\n".join(map(to_markdown, tables)))
+    told = "".join(f"- {settings_line(env, own)}\n" for env, own in summary.settings.items())
+    write_text(folder / "summary.md", f"# Results\n\n{told}\n" + "\n".join(map(to_markdown, tables)))
     write_text(folder / "summary.tex", "\n".join(map(to_latex, tables)))
     return tables
 
@@ -120,7 +123,8 @@ def _telling(episodes: list[tuple[str, Episode]]) -> list[tuple[str, Episode]]:
 def compare(
     run_dirs: Sequence[Path], baseline: str | None = None, out: Path | None = None, paper: bool = False
 ) -> Summary:
-    """The summary of several runs side by side. A method that stands in several is named with its run.
+    """The summary of several runs side by side. A method that stands in several is named with its run, and so are
+    different warm starts of one benchmark.
 
     Args:
         baseline: the method that the others are compared with; GRPO, where there is one, if None.
@@ -129,26 +133,12 @@ def compare(
 
     Raises:
         InputError: no run has the baseline that was asked for, or ``out`` holds a run or its published results.
-        DataError: no run folder, or runs that were made with other data or other tasks.
+        DataError: no run folder, or runs of other data, tasks, step limits or evaluation temperatures.
         RunError: a file could not be written.
     """
     if out is not None and any((out / name).exists() for name in ("cells", "config.json")):
         raise InputError(f"--out {out}: holds a run, or results of one; choose another folder")
-    runs = [read_run(run_dir) for run_dir in run_dirs]
-    names = [run.path.resolve().name for run in runs]
-    labels = names if len(set(names)) == len(names) else [str(run.path) for run in runs]
-    homes: dict[str, set[str]] = {}
-    for run, label in zip(runs, labels, strict=True):
-        for cell in run.cells:
-            homes.setdefault(cell.method, set()).add(label)
-    cells: list[Cell] = []
-    for run, label in zip(runs, labels, strict=True):
-        for cell in run.cells:
-            if len(homes[cell.method]) > 1 and cell.method != WARM_START:
-                cell.method = f"{cell.method} ({label})"
-            if cell.method != WARM_START or cell.key not in {known.key for known in cells}:
-                cells.append(cell)
-    _check_data(cells)
+    cells = merged_cells([read_run(run_dir) for run_dir in run_dirs])
     methods = {cell.method for cell in cells} - {WARM_START}
     if baseline is not None and baseline not in methods:
         raise unknown_name("baseline", baseline, methods)
@@ -166,15 +156,3 @@ def _write_comparison(out: Path, cells: Sequence[Cell], summary: Summary, paper:
         _draw(out, cells, summary, logs, [])
     except OSError as error:
         raise RunError(f"{out}: cannot be written to ({error.strerror or error}); choose another --out") from error
-
-
-def _check_data(cells: Sequence[Cell]) -> None:
-    first: dict[str, Cell] = {}
-    for cell in cells:
-        if cell.data_stamp:
-            other = first.setdefault(cell.env, cell)
-            if other.data_stamp.get("sha256") != cell.data_stamp.get("sha256"):
-                raise DataError(
-                    f"{cell.path} and {other.path} were made with other data of {cell.env}; "
-                    "compare runs with one data stamp"
-                )

@@ -25,7 +25,10 @@ CAPTIONS = {
         "Performance profiles: share of runs x task families whose success is above τ; bands: 95 % stratified "
         "bootstrap. A curve further up and right is better."
     ),
-    "learning_curves": "Training success by update: mean over seeds; bands: 95 % bootstrap over seeds.",
+    "learning_curves": (
+        "Training success by update: mean over seeds; bands: 95 % bootstrap over seeds. Runs that failed or did not "
+        "finish are left out; the legend counts them."
+    ),
     "wall_clock": "Mean wall-clock time of an update, by phase.",
     "credit": (
         "Credit along a won and a lost training trajectory: an action above 1 takes a larger share of the outcome "
@@ -50,6 +53,7 @@ def render_report(run: Run, summary: Summary, tables: Sequence[Table], plots: Se
         config=run.config,
         config_text=json.dumps(run.config, indent=2, ensure_ascii=False, sort_keys=True),
         headline=_headline(summary),
+        broken=[cell for cell in summary.cells if cell.errors],
         tables=named,
         families=[table for name, table in named.items() if name.startswith("families ")],
         plots={name: _inline_svg(run, name) for name in plots},

@@ -146,7 +146,10 @@ def _by_family(tasks: dict[str, TaskResult]) -> dict[str, FamilyResult]:
 
 @dataclass
 class Cell:
-    """One (method, environment, seed) of a run. ``error`` says why it has no result; then ``splits`` is empty."""
+    """One (method, environment, seed) of a run. ``error`` says why it has no result; then ``splits`` is empty.
+
+    preset: the run's. start: of a warm start in a comparison, the runs that began from it where others did not.
+    """
 
     method: str
     env: str
@@ -156,10 +159,17 @@ class Cell:
     splits: dict[str, SplitRecord] = field(default_factory=dict)
     data_stamp: dict[str, Any] = field(default_factory=dict)
     error: str = ""
+    preset: str = ""
+    start: str = ""
 
     @property
     def key(self) -> tuple[str, str, int]:
         return self.method, self.env, self.seed
+
+    @property
+    def row(self) -> str:
+        """The name of its row in a table."""
+        return f"{self.method} of {self.start}" if self.start else self.method
 
     def metrics(self) -> list[dict[str, Any]]:
         """The training log, one record per update; a last line cut short by a kill is left out."""
@@ -212,7 +222,10 @@ def read_run(path: Path) -> Run:
         for seed in config.get("seeds", [])
     ]
     keys = [*wanted, *sorted(found.keys() - set(wanted))]
-    return Run(path, config, [found.get(key) or _unfinished(path, *key) for key in keys])
+    cells = [found.get(key) or _unfinished(path, *key) for key in keys]
+    for cell in cells:
+        cell.preset = str(config.get("preset") or "")
+    return Run(path, config, cells)
 
 
 def _rows(config: dict[str, Any], found: Iterable[Cell]) -> list[str]:

@@ -13,6 +13,7 @@ from taspo_bench.config import WARM_START
 from taspo_bench.evaluation.late_training import LateTraining, late_training
 from taspo_bench.evaluation.outcomes import Outcomes, gather, gather_warm_start
 from taspo_bench.evaluation.results import Cell
+from taspo_bench.evaluation.run_settings import Settings, run_settings
 from taspo_bench.evaluation.statistics import (
     Estimate,
     Statistic,
@@ -43,7 +44,7 @@ class Result:
     """One method on one split. Rates are shares in [0, 1]; ``success`` is micro, over tasks, then over seeds.
 
     best: no method does better on this split, and some method does worse. tied: its difference from the best is not
-    told apart from 0 (the best is tied with itself).
+    told apart from 0 (the best is tied with itself). errors: episodes that broke, over all seeds; they count as lost.
     """
 
     method: str
@@ -61,6 +62,7 @@ class Result:
     per_seed: tuple[float, ...]
     wilson: tuple[tuple[float, float], ...]
     families: dict[str, float]
+    families_per_seed: dict[str, tuple[float, ...]]
     best: bool = False
     tied: bool = False
 
@@ -116,18 +118,23 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class CellState:
-    """Whether a cell has a result; ``error`` says why not."""
+    """Whether a cell has a result; ``error`` says why not. ``errors`` of its evaluation episodes broke."""
 
     method: str
     env: str
     seed: int
     error: str
+    errors: int
 
 
 @dataclass(frozen=True)
 class Summary:
-    """All figures of a run (or of several), free of times and paths: equal results give equal bytes."""
+    """All figures of a run (or of several), free of times and paths: equal results give equal bytes.
 
+    settings: what was run on each benchmark, as :func:`taspo_bench.evaluation.run_settings.run_settings` finds it.
+    """
+
+    settings: dict[str, Settings]
     baseline: str | None
     methods: tuple[str, ...]
     envs: tuple[str, ...]
@@ -154,22 +161,38 @@ def summarize(cells: Sequence[Cell], baseline: str = BASELINE) -> Summary:
     reference = baseline if baseline in methods else None
     results = [_result(outcome) for outcome in outcomes]
     return Summary(
+        settings=run_settings(cells),
         baseline=reference,
         methods=methods,
         envs=tuple(dict.fromkeys(cell.env for cell in cells)),
         results=tuple(_mark_best(results, outcomes)),
-        warm_start=tuple(_result(outcome) for outcome in gather_warm_start(cells)),
+        warm_start=tuple(_result(outcome) for outcome in _warm_starts(cells)),
         gains=tuple(_gains(outcomes, reference)),
         gaps=tuple(_gaps(outcomes)),
         late_training=tuple(late_training(cells, reference)),
         aggregates=tuple(_aggregates(outcomes, reference)),
-        cells=tuple(CellState(*cell.key, cell.error) for cell in cells),
+        cells=tuple(_state(cell) for cell in cells),
     )
+
+
+def _warm_starts(cells: Sequence[Cell]) -> list[Outcomes]:
+    """The policies before training; where runs began from different ones, each is named with its runs."""
+    found = []
+    for name in dict.fromkeys(cell.row for cell in cells if cell.method == WARM_START):
+        own = [cell for cell in cells if cell.method != WARM_START or cell.row == name]
+        found += [replace(outcome, method=name) for outcome in gather_warm_start(own)]
+    return found
+
+
+def _state(cell: Cell) -> CellState:
+    errors = sum(record["errors"] for record in cell.splits.values())
+    return CellState(cell.row, cell.env, cell.seed, cell.error, errors)
 
 
 def _result(outcome: Outcomes) -> Result:
     bench, weights, drawn = outcome.bench, outcome.bench.weights, outcome.drawn_seeds
     names = np.asarray(bench.families)
+    by_family = {str(name): outcome.won[:, names == name] for name in np.unique(names)}
     wins = outcome.won.sum(axis=1)
     return Result(
         method=outcome.method,
@@ -186,7 +209,8 @@ def _result(outcome: Outcomes) -> Result:
         score=crossed_estimate(outcome.score, weights, drawn),
         per_seed=tuple(float(value) for value in outcome.won.mean(axis=1)),
         wilson=tuple(wilson(int(won), len(bench.task_ids)) for won in wins),
-        families={str(name): float(outcome.won[:, names == name].mean()) for name in np.unique(names)},
+        families={name: float(won.mean()) for name, won in by_family.items()},
+        families_per_seed={name: tuple(won.mean(axis=1).tolist()) for name, won in by_family.items()},
     )
 
 

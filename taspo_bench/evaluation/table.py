@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from taspo_bench.evaluation.statistics import Estimate
-from taspo_bench.evaluation.summary import Summary
+from taspo_bench.evaluation.summary import Result, Summary
 
 NONE = "-"
 TIED = "†"
 FAILED = "‡"
+ERRORED = "§"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table: best of its column, not told apart from the best, made with failed runs in it."""
+    """One cell of a table: best of its column, not told apart from the best, made with failed runs in it, or with
+    episodes that broke."""
 
     text: str
     best: bool = False
     tied: bool = False
     failed: bool = False
+    errored: bool = False
 
     @property
     def marks(self) -> str:
-        return TIED * self.tied + FAILED * self.failed
+        return TIED * self.tied + FAILED * self.failed + ERRORED * self.errored
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,18 @@ def split_headings(summary: Summary) -> dict[tuple[str, str], str]:
         for other, split, kind in splits
         if other == env
     }
+
+
+def errors_note(summary: Summary, results: Iterable[Result]) -> str:
+    """What the mark of errored episodes stands for, with their numbers; "" where there are none."""
+    headings = split_headings(summary)
+    counts = [
+        f"{result.method} on {headings.get((result.env, result.split), result.env)} {result.errors} of "
+        f"{result.n * (len(result.seeds) - len(result.failed))}"
+        for result in results
+        if result.errors
+    ]
+    return f" {ERRORED}: episodes that ended with an error, lost: {', '.join(counts)}." if counts else ""
 
 
 def plain_row(*texts: str) -> tuple[Entry, ...]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from taspo_bench.evaluation.summary import Summary
-from taspo_bench.evaluation.table import FAILED, TIED, Entry, Table
-from taspo_bench.evaluation.tables import gain_table, success_table
+from taspo_bench.evaluation.table import ERRORED, FAILED, TIED, Entry, Table
+from taspo_bench.evaluation.tables import gain_table, paper_table, success_table
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -31,6 +31,7 @@ LATEX_SPECIAL = {
     ">": r"\textgreater{}",
     TIED: r"\textsuperscript{\dag}",
     FAILED: r"\textsuperscript{\ddag}",
+    ERRORED: r"\textsuperscript{\S}",
 }
 
 
@@ -106,10 +107,11 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def terminal_table(summary: Summary, paper: bool = False) -> Group:
-    """What `run` and `compare` print: success, and the gain over the baseline if there is one."""
+    """What `run` and `compare` print: success, beside the paper's if asked for, and the gain over a baseline."""
     from rich.console import Group
 
-    return Group(*(to_rich(table) for table in (success_table(summary, paper), gain_table(summary)) if table.rows))
+    tables = [success_table(summary), *([paper_table(summary)] if paper else []), gain_table(summary)]
+    return Group(*(to_rich(table) for table in tables if table.rows))
 
 
 def to_rich(table: Table) -> Group:

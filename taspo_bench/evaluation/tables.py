@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 
+from taspo_bench.config import WARM_START
 from taspo_bench.evaluation.breakdowns import cell_table, family_tables, paired_table
 from taspo_bench.evaluation.late_training import LateTraining
-from taspo_bench.evaluation.reference import PAPER
+from taspo_bench.evaluation.reference import PAPER, PAPER_FIGURES
 from taspo_bench.evaluation.statistics import Estimate
 from taspo_bench.evaluation.summary import AVERAGING, Aggregate, Result, Summary
 from taspo_bench.evaluation.table import (
     NONE,
     Entry,
     Table,
+    errors_note,
     interval,
     percent_gain,
     plain_row,
@@ -25,7 +28,8 @@ from taspo_bench.evaluation.table import (
 def all_tables(summary: Summary, paper: bool = False) -> list[Table]:
     """Every table that has something to say, the main one first."""
     tables = [
-        success_table(summary, paper),
+        success_table(summary),
+        *([paper_table(summary)] if paper else []),
         aggregate_table(summary),
         gain_table(summary),
         gap_table(summary),
@@ -38,23 +42,34 @@ def all_tables(summary: Summary, paper: bool = False) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def success_table(summary: Summary, paper: bool = False) -> Table:
+def success_table(summary: Summary) -> Table:
     """Success of every method on every split, the policy before training, and the averages."""
     means = {(row.method, row.kind): row for row in summary.aggregates}
-    table = _result_table(
+    return _result_table(
         summary,
         name="success",
         title="Success (%)",
         note=(
             "Share of tasks won (micro average over tasks), mean over seeds, with 95 % interval: seeds and, within "
             "family, tasks drawn anew; Wilson for a single run. Errored episodes and failed runs count as lost "
-            "(‡: some runs failed). Bold: best of the split; †: not told apart from the best."
+            "(‡: some runs failed). Bold: highest of its column, unless all methods are equal; †: not told apart "
+            "from it, since the 95 % interval of their difference holds 0."
+            f"{_start_note(summary)}"
         ),
         figure=lambda result: result.success,
         extra={f"mean {kind}": {m: means.get((m, kind)) for m in summary.methods} for kind in _kinds(summary)},
         mark=True,
     )
-    return _with_paper(table, summary) if paper else table
+
+
+def _start_note(summary: Summary) -> str:
+    envs = list(dict.fromkeys(result.env for result in summary.warm_start if result.method != WARM_START))
+    if not envs:
+        return ""
+    return (
+        f" The runs began from different policies on {', '.join(envs)}: a difference between methods of different "
+        "runs is not of the methods alone."
+    )
 
 
 def score_table(summary: Summary) -> Table:
@@ -82,15 +97,17 @@ def _result_table(
     columns = split_headings(summary)
     extra = extra or {}
     rows = []
-    before = {(result.env, result.split): result for result in summary.warm_start}
-    if before:
-        cells = [share(figure(before[key])) if key in before else NONE for key in columns]
-        rows.append(plain_row("warm start (before training)", *cells, *[NONE] * len(extra)))
+    for start in dict.fromkeys(result.method for result in summary.warm_start):
+        own = {(result.env, result.split): result for result in summary.warm_start if result.method == start}
+        entries = [_entry(own.get(key), figure, False) for key in columns]
+        label = f"{start.replace(WARM_START, 'warm start', 1)} (before training)"
+        rows.append((Entry(label), *entries, *plain_row(*[NONE] * len(extra))))
     for method in summary.methods:
         own = {(result.env, result.split): result for result in summary.results if result.method == method}
         entries = [_entry(own.get(key), figure, mark) for key in columns]
         means = [_mean_entry(column.get(method)) for column in extra.values()]
         rows.append((Entry(method), *entries, *means))
+    note += errors_note(summary, [*summary.warm_start, *summary.results])
     return Table(name, title, note, ("method", *columns.values(), *extra), tuple(rows))
 
 
@@ -98,7 +115,7 @@ def _entry(result: Result | None, figure: Callable[[Result], Estimate], mark: bo
     if result is None:
         return Entry(NONE)
     best, tied = mark and result.best, mark and result.tied and not result.best
-    return Entry(share(figure(result)), best, tied, failed=bool(result.failed))
+    return Entry(share(figure(result)), best, tied, failed=bool(result.failed), errored=bool(result.errors))
 
 
 def _mean_entry(row: Aggregate | None) -> Entry:
@@ -109,20 +126,30 @@ def _kinds(summary: Summary) -> list[str]:
     return list(dict.fromkeys(row.kind for row in summary.aggregates if len(row.envs) > 1))
 
 
-def _with_paper(table: Table, summary: Summary) -> Table:
-    columns = [next((env for env in summary.envs if heading == f"{env} seen"), "") for heading in table.columns[1:]]
-    rows = [
-        plain_row(
-            f"{row.method}, {row.model} (paper)",
-            *(f"{row.success[env]:.1f}" if env in row.success else NONE for env in columns),
+def paper_table(summary: Summary) -> Table:
+    """Our figures beside those of the paper, the same average in each column."""
+    shown = [place for place, (env, _) in enumerate(PAPER_FIGURES) if env in summary.envs]
+    seen = {(r.method, r.env): r for r in reversed(summary.results) if r.kind == "seen"}
+    rows = []
+    for method in summary.methods:
+        entries = []
+        for env, figure in (PAPER_FIGURES[place] for place in shown):
+            entries.append(_entry(seen.get((method, env)), attrgetter(figure), False))
+        rows.append((Entry(method), *entries))
+    for row in PAPER:
+        rows.append(
+            plain_row(f"{row.method}, {row.model} (paper)", *(f"{row.figures[place]:.1f}" for place in shown))
         )
-        for row in PAPER
-    ]
-    note = (
-        f"{table.note} Rows marked (paper): arXiv 2608.31077, other models and the official data; ALFWorld "
-        "is a macro average there. For reference, not for ranking."
+    names = {"macro": "macro", "success": "success (micro)", "score": "score"}
+    return Table(
+        "paper",
+        "Beside the paper (%)",
+        "Rows marked (paper): arXiv 2608.31077, other models and the official data. Macro: mean over families, in "
+        "the paper the six of ALFWorld's 140 seen games and the seven sets of Search-QA; micro: mean over tasks. "
+        f"Ours: seen tasks, with 95 % interval. For reference, not for ranking.{errors_note(summary, seen.values())}",
+        ("method", *(f"{env} seen, {names[figure]}" for env, figure in (PAPER_FIGURES[place] for place in shown))),
+        tuple(rows) if shown else (),
     )
-    return Table(table.name, table.title, note, table.columns, (*table.rows, *rows))
 
 
 def aggregate_table(summary: Summary) -> Table:

@@ -9,11 +9,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from run_builder import build_run, dump
+from run_builder import break_episodes, build_run, dump, set_in_cells
 
 from taspo_bench.errors import DataError, RunError
-from taspo_bench.evaluation.publish import write_summary
-from taspo_bench.evaluation.results import episode_files
+from taspo_bench.evaluation.publish import compare, write_summary
+from taspo_bench.evaluation.results import episode_files, read_run
+from taspo_bench.evaluation.summary import summarize
+from taspo_bench.evaluation.training_plots import learning_curves
 
 PLOTS = {"credit", "gain", "generalization", "learning_curves", "profiles", "wall_clock"}
 SUMMARIES = [f"summary.{kind}" for kind in ("json", "csv", "md", "tex")]
@@ -80,6 +82,41 @@ def test_summary_json_holds_the_averaging_rule_and_every_cell(run: Path) -> None
     assert "arithmetic mean" in record["averaging"]
 
 
+def test_a_line_of_each_benchmark_says_what_was_run(tmp_path: Path) -> None:
+    path = small(tmp_path / "run")
+    settings = {"policy": "tiny", "eval_temperature": 1.0, "max_turns": 12, "tasks_per_update": 8, "group_size": 4}
+    set_in_cells(path, **settings, warm_start_card={"sha256": {"model.safetensors": "cd" * 32}})
+    write_summary(path)
+    head, table = (path / "summary.md").read_text().split("\n### ", 1)
+    assert head == (
+        "# Results\n\n- alfworld: preset quick; data embedded 1; sha256 abababababab; policy tiny; "
+        "warm start cdcdcdcdcdcd; evaluation temperature 1; step limit 12; updates 3; tasks an update 8; "
+        "rollouts a task 4\n"
+    )
+    assert table.startswith("Success (%)\n\n| method |")
+    kept = json.loads((path / "summary.json").read_text())["settings"]["alfworld"]
+    assert (kept["preset"], kept["data_sha256"], kept["max_turns"]) == (["quick"], ["ab" * 6], [12])
+
+    longer = build_run(tmp_path / "longer", methods=["grpo"], envs=["alfworld"], seeds=[0], n=6, updates=9)
+    set_in_cells(longer, **settings)
+    compare([path, longer], out=tmp_path / "both")
+    assert "step limit 12; updates differs (3, 9); tasks an update 8" in (tmp_path / "both/summary.md").read_text()
+
+
+def test_the_curve_of_a_failed_run_ends_no_other_and_the_legend_tells_of_it(tmp_path: Path) -> None:
+    path = build_run(tmp_path / "run", envs=["alfworld"], n=6, updates=9)
+    cell = path / "cells/taspo/alfworld/seed-1"
+    dump(cell / "failed.json", {"error": "RunError: loss is not finite at update 2"})
+    lines = (cell / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (cell / "metrics.jsonl").write_text("".join(lines[:2]))
+    cells = read_run(path).cells
+    figure = learning_curves({cell.key: cell.metrics() for cell in cells}, summarize(cells))
+    assert figure is not None
+    assert {len(line.get_xdata()) for ax in figure.axes for line in ax.lines} == {9}
+    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert labels == ["grpo", "taspo (without 1 failed run)"]
+
+
 def test_a_run_of_one_method_one_benchmark_one_seed_is_published(tmp_path: Path) -> None:
     path = small(tmp_path / "run")
     summary = write_summary(path)
@@ -94,6 +131,17 @@ def test_a_run_in_which_everything_failed_is_published_as_failed(tmp_path: Path)
     summary = write_summary(path)
     assert len(summary.failed) == 1
     assert "1 of 1 runs have no result" in (path / "report.html").read_text()
+
+
+def test_the_report_tells_of_errored_episodes_and_shows_the_papers_figures_on_request(tmp_path: Path) -> None:
+    path = small(tmp_path / "run")
+    write_summary(path)
+    assert "ended with an error" not in (path / "report.html").read_text()
+    break_episodes(path / "cells/taspo/alfworld/seed-0", "valid_seen", 2)
+    write_summary(path, paper=True)
+    page = (path / "report.html").read_text()
+    assert "2 evaluation episodes ended with an error and count as lost" in page
+    assert "<b>taspo, alfworld, seed 0</b>: 2" in page and "Beside the paper" in page
 
 
 def test_runs_without_training_logs_or_episodes_are_published(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from run_builder import build_run, dump
+from run_builder import build_run, dump, set_in_cells
 
 from taspo_bench.errors import DataError, InputError
 from taspo_bench.evaluation.publish import compare
 from taspo_bench.evaluation.results import read_run
 from taspo_bench.evaluation.statistics import Estimate, t_estimate
 from taspo_bench.evaluation.summary import Result, Summary, summarize
+from taspo_bench.evaluation.tables import success_table
 
 
 def flat(chances: dict[str, float]):  # type: ignore[no-untyped-def]
@@ -255,6 +256,60 @@ def test_comparing_runs_on_other_tasks_is_refused(tmp_path: Path) -> None:
     second = build_run(tmp_path / "second", envs=["alfworld"], n=12)
     with pytest.raises(DataError, match="compare runs of one preset and one data version"):
         compare([first, second])
+
+
+@pytest.mark.parametrize(
+    ("setting", "values", "message"),
+    [
+        ("max_turns", (12, 30), "has step limit 30 on alfworld, .* has 12; compare runs of one step limit"),
+        ("eval_temperature", (1.0, 0.4), "evaluation temperature 0.4 on alfworld, .* has 1.0; compare"),
+    ],
+)
+def test_comparing_runs_judged_in_other_ways_is_refused(
+    tmp_path: Path, setting: str, values: tuple[float, float], message: str
+) -> None:
+    first, second = (
+        set_in_cells(build_run(tmp_path / name, envs=["alfworld"], seeds=[0], n=6), **{setting: value})
+        for name, value in zip("ab", values, strict=True)
+    )
+    with pytest.raises(DataError, match=message) as caught:
+        compare([first, second])
+    assert "\n" not in str(caught.value)
+    set_in_cells(second, **{setting: values[0]}, updates=180)
+    assert len(compare([first, second]).methods) == 4
+
+
+def test_runs_that_began_from_different_policies_keep_a_named_row_for_each_and_a_note(tmp_path: Path) -> None:
+    runs = []
+    for name, weights in (("first", "aa"), ("again", "aa"), ("second", "bb")):
+        run = build_run(tmp_path / name, methods=[f"mine_{name}"], envs=["alfworld"], seeds=[0, 1], n=10)
+        card = {"sha256": {"tokenizer.json": "cc" * 32, "model.safetensors": weights * 32}}
+        runs.append(set_in_cells(run, policy="tiny", warm_start_card=card))
+    same, summary = compare(runs[:2]), compare(runs, out=tmp_path / "out")
+    assert [result.method for result in same.warm_start] == ["warm_start"] * 2
+    assert "different policies" not in success_table(same).note
+    names = ["warm_start of first, again", "warm_start of second"]
+    assert list(dict.fromkeys(result.method for result in summary.warm_start)) == names
+    assert summary.methods == ("mine_first", "mine_again", "mine_second")
+    assert len(summary.cells) == 2 * 3 + 2 * 2
+    table = success_table(summary)
+    rows = ["warm start of first, again (before training)", "warm start of second (before training)"]
+    assert [row[0].text for row in table.rows[:2]] == rows
+    assert "began from different policies on alfworld" in table.note
+    assert "warm start differs (aaaaaaaaaaaa, bbbbbbbbbbbb)" in (tmp_path / "out/summary.md").read_text()
+
+
+def test_family_results_of_each_seed_are_kept(tmp_path: Path) -> None:
+    run = read_run(build_run(tmp_path / "run", envs=["alfworld"], n=24, failed=[("taspo", "alfworld", 1)]))
+    result = result_of(summarize(run.cells), "taspo", "alfworld")
+    families = {
+        cell.seed: cell.splits["valid_seen"]["families"]
+        for cell in run.cells
+        if cell.key[0] == "taspo" and not cell.error
+    }
+    for family, values in result.families_per_seed.items():
+        assert values == (families[0][family]["success"], 0.0, families[2][family]["success"])
+        assert sum(values) / 3 == pytest.approx(result.families[family])
 
 
 def test_comparing_runs_on_other_data_is_refused(tmp_path: Path) -> None:

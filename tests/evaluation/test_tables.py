@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from run_builder import build_run
+from run_builder import break_episodes, build_run
 
 from taspo_bench.evaluation.breakdowns import credit_table, result_records
 from taspo_bench.evaluation.reference import PAPER
 from taspo_bench.evaluation.results import read_run
 from taspo_bench.evaluation.summary import Summary, summarize
-from taspo_bench.evaluation.table import Entry, Table
+from taspo_bench.evaluation.table import Entry, Table, share
 from taspo_bench.evaluation.table_formats import terminal_table, to_csv, to_latex, to_markdown
 from taspo_bench.evaluation.tables import all_tables, success_table
 
@@ -37,9 +37,9 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
     return summarize(read_run(path).cells)
 
 
-def printed(summary: Summary, width: int) -> str:
+def printed(summary: Summary, width: int, paper: bool = False) -> str:
     console = Console(width=width, file=io.StringIO())
-    console.print(terminal_table(summary))
+    console.print(terminal_table(summary, paper))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -103,20 +103,52 @@ def test_failed_runs_are_marked_where_they_count_and_listed_as_zero(summary: Sum
     ]
 
 
-def test_paper_rows_stand_in_the_main_table_only_on_request_and_are_never_ranked(summary: Summary) -> None:
-    assert not any("(paper)" in row[0].text for row in success_table(summary).rows)
-    rows = [row for row in success_table(summary, paper=True).rows if "(paper)" in row[0].text]
-    assert len(rows) == len(PAPER) == 9
-    assert [entry.text for entry in rows[4][:7]] == [
-        "TASPO, Qwen2.5-3B-Instruct (paper)",
-        "86.2",
-        "-",
-        "46.4",
-        "-",
-        "78.1",
-        "-",
+def test_the_papers_figures_stand_beside_the_same_averages_of_ours_only_on_request(summary: Summary) -> None:
+    assert not any(table.name == "paper" for table in all_tables(summary))
+    (table,) = [table for table in all_tables(summary, paper=True) if table.name == "paper"]
+    headings = [
+        "alfworld seen, macro",
+        "searchqa seen, macro",
+        "webshop seen, success (micro)",
+        "webshop seen, score",
     ]
-    assert not any(entry.best or entry.tied for row in rows for entry in row)
+    assert list(table.columns[1:]) == headings
+    rows = {row[0].text: [entry.text for entry in row[1:]] for row in table.rows}
+    assert len(rows) == len(PAPER) + 2 == 11
+    assert rows["TASPO, Qwen2.5-3B-Instruct (paper)"] == ["86.2", "46.4", "78.1", "88.5"]
+    seen = {r.env: r for r in summary.results if (r.method, r.kind) == ("grpo", "seen")}
+    shop = seen["webshop"]
+    assert shop.score != shop.success
+    ours = (seen["alfworld"].macro, seen["searchqa"].macro, shop.success, shop.score)
+    assert rows["grpo"] == [share(figure) for figure in ours]
+    assert not any(entry.best or entry.tied for row in table.rows for entry in row)
+    main = success_table(summary)
+    assert not any("(paper)" in row[0].text for row in main.rows)
+    assert "Beside the paper" in printed(summary, 80, paper=True) and "Beside" not in printed(summary, 80)
+
+
+def test_errored_episodes_are_marked_with_their_number_where_there_are_some(tmp_path: Path, summary: Summary) -> None:
+    assert not any("§" in to_markdown(table) for table in all_tables(summary))
+    path = build_run(tmp_path / "run", envs=["webshop"], seeds=(0, 1), n=20)
+    break_episodes(path / "cells/taspo/webshop/seed-1", "valid_seen", 3)
+    broken = summarize(read_run(path).cells)
+    tables = {table.name: table for table in all_tables(broken, paper=True)}
+    (row,) = [row for row in tables["success"].rows if row[0].text == "taspo"]
+    assert [entry.errored for entry in row] == [False, True, False]
+    counts = "§: episodes that ended with an error, lost: taspo on webshop seen 3 of 40."
+    for name in ("success", "score", "paper", "families webshop seen"):
+        assert counts in tables[name].note and "§" in to_markdown(tables[name]).split(counts)[0], name
+        assert r"\textsuperscript{\S}" in to_latex(tables[name])
+    assert "§" not in to_markdown(tables["families webshop unseen"])
+    assert counts in " ".join(printed(broken, 80).split())
+    (state,) = [row[3].text for row in tables["runs"].rows if "episodes" in row[3].text]
+    assert state == "done, 3 episodes ended with an error"
+
+
+def test_the_main_table_says_what_bold_and_its_marks_mean(summary: Summary) -> None:
+    note = success_table(summary).note
+    for words in ("Bold: highest of its column", "†: not told apart from it", "95 % interval of their difference"):
+        assert words in note
 
 
 def test_csv_holds_one_row_per_method_split_and_seed_at_full_precision(summary: Summary) -> None:
