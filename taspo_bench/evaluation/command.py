@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 BATCH = 64
 """Episodes that a policy plays side by side."""
+UNSAMPLED = ("random", "expert")
+"""Policies that no temperature changes."""
 
 
 def policy_by_name(
@@ -146,6 +148,8 @@ def evaluate_policy(
         stamp = asdict(first.data_stamp())
         record = evaluation_record(policy.name if hosted else policy_name, env, seed, records, seconds, stamp)
         record["max_turns"] = first.max_steps
+        if policy_name not in UNSAMPLED:
+            record["temperature"] = temperature
         if hosted:
             record["endpoint"] = hosted
         write_json(out / "eval.json", record)

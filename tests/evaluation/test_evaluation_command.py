@@ -54,6 +54,14 @@ def test_an_evaluation_that_is_broken_off_leaves_no_record_of_an_earlier_one(
     assert not (tmp_path / "eval.json").exists()
 
 
+@pytest.mark.parametrize(("policy", "said"), [("warm-start", 1.0), ("random", None)])
+def test_the_record_says_the_temperature_of_a_policy_that_samples(
+    tmp_path: Path, policy: str, said: float | None
+) -> None:
+    evaluated(tmp_path, policy)
+    assert json.loads((tmp_path / "eval.json").read_text()).get("temperature") == said
+
+
 def test_episodes_that_broke_are_counted_in_a_column_of_their_own_and_the_first_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
