@@ -25,7 +25,8 @@ def parse(response: str) -> Action:
     """Read a turn.
 
     Tags may stand anywhere in it: the first complete ``<search>`` or the last complete ``<answer>``. Without tags the
-    whole turn must be ``search[..]`` or ``answer[..]``. Both kinds in one turn make it invalid.
+    whole turn must be ``search[..]`` or ``answer[..]``. Both kinds in one turn make it invalid. An empty answer
+    is an answer: it ends the episode, and never scores.
     """
     query, answer = _SEARCH_TAG.search(response), extract_answer(response)
     if query and answer is not None:
@@ -45,4 +46,6 @@ def parse(response: str) -> Action:
 def _named(kind: Literal["search", "answer"], text: str) -> Action:
     # A lone surrogate is no text that could be searched, sent or written down.
     text = " ".join(text.split()).encode(errors="replace").decode()
-    return Action(kind, text) if text else Action("invalid", f"the {kind} is empty")
+    if kind == "search" and not text:
+        return Action("invalid", "the search is empty")
+    return Action(kind, text)

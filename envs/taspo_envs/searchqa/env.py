@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -84,7 +86,12 @@ class SearchQAEnv(TextEnv):
         return Task(question.id, question.family)
 
     def data_stamp(self) -> DataStamp:
-        return self.dataset.stamp
+        """The stamp of questions and passages; with a server's passages it is another one."""
+        stamp = self.dataset.stamp
+        if not isinstance(self.retriever, HttpRetriever):
+            return stamp
+        digest = hashlib.sha256(f"{stamp.sha256} with a retrieval server".encode()).hexdigest()
+        return replace(stamp, version=f"{stamp.version}, passages of a retrieval server", sha256=digest)
 
     def start(self, task_id: str) -> str:
         self.task(task_id)

@@ -83,6 +83,18 @@ def test_a_wrong_answer_ends_the_episode_unwon(env: SearchQAEnv) -> None:
     assert (reward, terminated, truncated, info["won"], info["score"]) == (0.0, True, False, False, 0.0)
 
 
+@pytest.mark.parametrize("action", ["answer[]", "<answer></answer>", "answer[the]"])
+def test_an_empty_answer_ends_the_episode_unwon(env: SearchQAEnv, action: str) -> None:
+    env.reset(seed=0)
+    _, reward, terminated, _, info = env.step(action)
+    assert (reward, terminated, info["won"], info["is_action_valid"]) == (0.0, True, False, True)
+
+
+def test_the_passages_of_a_server_are_other_data() -> None:
+    own, served = SearchQAEnv().data_stamp(), SearchQAEnv(retriever="http://127.0.0.1:9/retrieve").data_stamp()
+    assert own.sha256 != served.sha256 and "retrieval server" in served.version
+
+
 def test_the_turn_limit_is_no_success(env: SearchQAEnv) -> None:
     for _ in range(3):
         assert not env.step(FIRST)[3]
