@@ -24,7 +24,7 @@ from taspo_bench.policies.language_model import LanguageModel
 from taspo_bench.policies.window import window_prompt
 from taspo_bench.taspo.analyzers.replay import ReplayAnalyzer
 from taspo_bench.training.scoring import micro_batches, score
-from taspo_bench.training.warm_start import WarmStartSettings, reference_groups
+from taspo_bench.training.warm_start import reference_group
 from taspo_bench.transcript import TokenSequence, guided_sequences, sequences
 
 EPISODES_PER_STEP = 4
@@ -94,9 +94,9 @@ def _examples(
     )
     for lap in count():
         found = False
-        reference = WarmStartSettings(seed=config.seed + lap, noise=settings.noise)
         for place in generator.permutation(len(train)):
-            [group] = reference_groups(env, [train[int(place)]], reference)
+            detours = np.random.default_rng((config.seed, lap, int(place)))
+            group = reference_group(env, train[int(place)], detours, settings.noise)
             if not group.episodes:
                 continue
             member = int(generator.integers(len(group.episodes)))

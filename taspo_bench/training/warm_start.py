@@ -107,16 +107,19 @@ def _detour(env: TextEnv, observation: str, taken: list[str], generator: np.rand
 
 
 def reference_groups(env: TextEnv, task_ids: Sequence[str], settings: WarmStartSettings) -> list[Group]:
-    """A few winning reference episodes for each task (a task whose detours lost every one of them is left out)."""
-    groups = []
-    for number, task_id in enumerate(task_ids):
-        generator = np.random.default_rng((settings.seed, number))
-        episodes = [
-            reference_episode(env, task_id, generator, settings.noise if member else 0.0)
-            for member in range(EPISODES_PER_TASK)
-        ]
-        groups.append(Group(task_id, [episode for episode in episodes if episode.won]))
-    return groups
+    """A few winning reference episodes for each task."""
+    return [
+        reference_group(env, task_id, np.random.default_rng((settings.seed, number)), settings.noise)
+        for number, task_id in enumerate(task_ids)
+    ]
+
+
+def reference_group(env: TextEnv, task_id: str, generator: np.random.Generator, noise: float) -> Group:
+    """Reference episodes of one task, the first without detours; those that they lost are left out."""
+    episodes = [
+        reference_episode(env, task_id, generator, noise if member else 0.0) for member in range(EPISODES_PER_TASK)
+    ]
+    return Group(task_id, [episode for episode in episodes if episode.won])
 
 
 def tokenize(episode: Episode, fmt: LineFormat) -> None:

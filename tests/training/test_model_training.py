@@ -21,8 +21,10 @@ pytest.importorskip("peft", reason="needs the extra taspo-bench[peft]")
 
 from taspo_bench.policies.adapters import add_lora, merge_adapter
 from taspo_bench.policies.models import checkpoint_activations
+from taspo_bench.training import model_warm_start
 from taspo_bench.training.model_folder import save_model_folder
 from taspo_bench.training.model_warm_start import AdapterSettings, tokenize, train_adapter
+from taspo_bench.training.warm_start import reference_group
 
 make_env = partial(Corridor, max_steps=4)
 WINDOW = {"window": 2, "style": "think"}
@@ -177,6 +179,23 @@ def test_a_warm_start_learns_the_reference_actions():
     with pytest.raises(Enough):
         train_adapter(partial(Corridor, max_steps=6), policy, config, AdapterSettings(minutes=60, noise=0.2), report)
     assert losses[-1] < 0.85 * losses[0]
+
+
+def test_every_task_of_every_lap_draws_detours_of_its_own(monkeypatch):
+    drawn = []
+
+    def watched(env, task_id, generator, noise):
+        drawn.append(generator.bit_generator.state["state"]["state"])
+        return reference_group(env, task_id, generator, noise)
+
+    def report(entry):
+        if len(drawn) > 2 * len(Corridor().splits()["train"]):
+            raise Enough
+
+    monkeypatch.setattr(model_warm_start, "reference_group", watched)
+    with pytest.raises(Enough):
+        train_adapter(make_env, adapted(), CellConfig(env="corridor"), AdapterSettings(minutes=60), report)
+    assert len(set(drawn)) == len(drawn)
 
 
 def test_a_warm_start_ends_when_its_time_is_over():
