@@ -154,7 +154,10 @@ class TextEnv(gym.Env[str, str], abc.ABC):
     markers: ClassVar[tuple[str, ...]] = ()
     """Strings that lay out observations, such as ``[SEP]``; a vocabulary of the benchmark has each as a token."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """The benchmark's own settings by preset (:class:`taspo_bench.config.CellConfig`), such as its turn limit."""
+    """The benchmark's own settings by preset (:class:`taspo_bench.config.CellConfig`), such as its turn limit.
+
+    Two more entries: ``warm_start`` for building its warm start, ``plan`` for what ``taspo-bench plan`` counts.
+    """
     in_suite: ClassVar[bool] = True
     """Whether ``--env all`` includes it (variants of a benchmark say False)."""
 
