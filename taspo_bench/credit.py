@@ -22,6 +22,8 @@ from taspo_bench.episode import Episode, Group, Guidance
 from taspo_bench.errors import InputError
 
 Array = NDArray[np.float64]
+ROUNDING = 1e-9
+"""Returns that differ by less are equal; the benchmarks' scores differ by far more."""
 
 
 @dataclass
@@ -103,8 +105,7 @@ def group_advantages(
         ddof: 1 as in the authors' code, 0 for the population standard deviation.
 
     Returns:
-        Advantages (K,); all 0 for equal returns or a group of one. Equality is max - min = 0, not the std: a
-        rounding residue in the std must not be amplified.
+        Advantages (K,); all 0 for equal returns (:func:`is_equal`) or a group of one.
     """
     values = np.asarray(returns, dtype=np.float64)
     if len(values) < 2 or is_equal(values):
@@ -128,9 +129,12 @@ def teaches(group: Group, credits: Sequence[Credit]) -> bool:
 
 
 def is_equal(returns: Sequence[float] | Array) -> bool:
-    """Whether all returns of a group are the same, so that it teaches nothing."""
+    """Whether all returns of a group are the same up to rounding, so that it teaches nothing.
+
+    Scores that are sums of products, as WebShop's, can be equal and differ in their last digits.
+    """
     values = np.asarray(returns, dtype=np.float64)
-    return len(values) == 0 or float(values.max() - values.min()) == 0.0
+    return len(values) == 0 or float(values.max() - values.min()) < ROUNDING
 
 
 def scheme_settings(scheme_class: type[CreditScheme]) -> list[str]:

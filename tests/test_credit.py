@@ -103,3 +103,10 @@ def test_a_scheme_without_annotations_takes_what_it_is_given_and_its_refusal_is_
     assert make_scheme(Plain, {"factor": 0.25}).factor == 0.25
     with pytest.raises(InputError, match=r"--set scheme\.factor=half: method 'plain' cannot be made so"):
         make_scheme(Plain, {"factor": "half"})
+
+
+def test_returns_that_differ_by_rounding_alone_are_equal() -> None:
+    alike = [1 / 6 * 0.5, 5 / 6 * 0.1]
+    assert alike[0] != alike[1] and is_equal(alike)
+    assert group_advantages(alike).tolist() == [0.0, 0.0]
+    assert not is_equal([0.5, 0.5 + 1e-6])
