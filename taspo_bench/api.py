@@ -19,6 +19,7 @@ import gymnasium as gym
 import numpy as np
 
 from taspo_bench.errors import InputError, SplitError, unknown_name
+from taspo_bench.phrases import has_phrase
 from taspo_bench.text_space import UnicodeText
 
 Kind = Literal["train", "seen", "unseen"]
@@ -116,18 +117,6 @@ class Rule:
     def is_known(self, met: str) -> bool:
         """Whether the advice tells nothing hidden, given the observations ``met`` so far."""
         return all(has_phrase(met, phrase) for phrase in self.needs)
-
-
-def has_phrase(text: str, phrase: str) -> bool:
-    """Whether a phrase stands in a text as whole words: ``box 1`` is not in ``tissuebox 1``, nor in ``box 12``."""
-    start = text.find(phrase)
-    while start >= 0:
-        stop = start + len(phrase)
-        before, after = text[start - 1 : start] + phrase[:1], phrase[-1:] + text[stop : stop + 1]
-        if not any(len(pair) == 2 and pair.isalnum() for pair in (before, after)):
-            return True
-        start = text.find(phrase, start + 1)
-    return False
 
 
 class TextEnv(gym.Env[str, str], abc.ABC):

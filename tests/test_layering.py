@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CONTRACTS = ("api", "cache", "credit", "episode", "errors", "registry", "text_space")
+CONTRACTS = ("api", "cache", "credit", "episode", "errors", "phrases", "registry", "text_space")
 HEAVY = ("torch", "transformers", "tokenizers", "matplotlib", "scipy", "pydantic", "jinja2", "httpx")
 HELP = f"""
 import sys

@@ -15,9 +15,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from taspo_bench.api import Rule, TextEnv, has_phrase
+from taspo_bench.api import Rule, TextEnv
 from taspo_bench.episode import Episode, Group, Guidance, Turn
 from taspo_bench.errors import InputError, unknown_name
+from taspo_bench.phrases import has_phrase
 from taspo_bench.taspo.analyzers import Analyzer
 from taspo_bench.taspo.analyzers.prune import prune
 from taspo_bench.taspo.guidance import (
