@@ -296,7 +296,8 @@ def _checked(url: str) -> str:
     """The address without a slash at its end; refused if it cannot be one, or holds what must stay secret."""
     try:
         parts = urlsplit(url)
-        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        host = (parts.hostname or "").encode("idna")  # as the name is looked up: no part empty or too long
+        is_whole = parts.scheme in ("http", "https") and bool(host) and (parts.port or 1) > 0
     except ValueError:
         is_whole = False
     if not is_whole:

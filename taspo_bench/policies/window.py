@@ -27,7 +27,7 @@ RESPONSE_TOKENS: dict[Style, int] = {"bare": 32, "think": 512}
 """Longest response where none is set; that of reasoning ones is the paper's."""
 
 NO_ACTION = "(no action found in your answer)"
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL)
+_THINK_TAG = re.compile(r"<(/?)think(?:ing)?>")
 _SPAN = re.compile(r"<(action|search|answer)>((?:(?!<\1>).)*?)</\1>", re.DOTALL)
 
 
@@ -98,5 +98,17 @@ def is_complete(answer: str) -> bool:
 
 
 def _last_span(answer: str) -> re.Match[str] | None:
-    bare = _THOUGHT.sub(lambda thought: " " * len(thought[0]), answer) if "</think" in answer else answer
-    return next(iter(deque(_SPAN.finditer(bare), maxlen=1)), None)
+    return next(iter(deque(_SPAN.finditer(_blank_thoughts(answer)), maxlen=1)), None)
+
+
+def _blank_thoughts(answer: str) -> str:
+    """The answer with its closed reasoning blanked, place for place; reasoning may have been opened by the prompt."""
+    pieces, position = [], 0
+    opened: int | None = 0
+    for number, tag in enumerate(_THINK_TAG.finditer(answer)):
+        if tag[1] and opened is not None:
+            pieces += [answer[position:opened], " " * (tag.end() - opened)]
+            position, opened = tag.end(), None
+        elif not tag[1] and (opened is None or number == 0):
+            opened = tag.start()
+    return "".join(pieces) + answer[position:]

@@ -96,7 +96,7 @@ class Trackio:
                 project="taspo-bench",
                 group=run,
                 name=name,
-                resume="allow",
+                resume="never" if first <= 1 else "allow",  # by name: a cell begun anew is another run
                 config=config.model_dump(),
                 embed=False,
                 auto_log_gpu=False,

@@ -331,6 +331,8 @@ def test_no_prompt_tells_the_beginning_twice() -> None:
         ("<think>maybe <action>no</action></think><action>yes</action>", "yes"),
         ("maybe <action>no</action></think><action>yes</action>", "yes"),
         ("<action>yes</action> since <think>more</think>", "yes"),
+        ("<think>a <think><action>no</action></think><action>yes</action></think>", "yes"),
+        pytest.param("<think>" * 50_000 + "<action>no</action></think><action>yes</action>", "yes", id="many"),
         ("<search>river of Lar</search>", "<search>river of Lar</search>"),
         ("<answer>Var Drar</answer>", "<answer>Var Drar</answer>"),
         ("<action>search[river]</action>", "search[river]"),

@@ -251,9 +251,10 @@ def test_without_a_key_no_authorization_is_sent(tmp_path: Path, monkeypatch: pyt
     assert "Authorization" not in server.headers[0]
 
 
-def test_an_address_without_a_scheme_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("url", ["localhost:8000", "https://two..dots/v1", f"https://{'long' * 20}.org/v1"])
+def test_an_address_that_cannot_be_one_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(InputError, match="base address"):
-        ChatEndpoint("localhost:8000", "judge", tmp_path)
+        ChatEndpoint(url, "judge", tmp_path)
 
 
 def test_the_policy_itself_can_give_guidance() -> None:

@@ -122,16 +122,22 @@ os.environ["TRACKIO_DIR"] = {str(tmp_path / "trackio")!r}
 from taspo_bench.config import resolve
 from taspo_bench.training.loggers import CellLog
 config = resolve("smoke", {{}}, {{"log": ["trackio"]}}, method="grpo", env="searchqa", seed=0)
-with CellLog(config, Path({str(cell_folder(tmp_path))!r})) as log:
-    log.update(1, {{"loss": 0.25}})
-    log.update(2, {{"loss": 0.5}})
+folder = Path({str(cell_folder(tmp_path))!r})
 from trackio.sqlite_storage import SQLiteStorage
-[name] = SQLiteStorage.get_runs("taspo-bench")
-print(json.dumps([name, [[row["step"], row["train/loss"]] for row in SQLiteStorage.get_logs("taspo-bench", name)]]))
+for tries in ([[1, 2], [3]], [[1, 2]]):  # broken off and resumed, then begun anew
+    for steps in tries:
+        with CellLog(config, folder) as log:
+            for step in steps:
+                log.update(step, {{"loss": step / 4}})
+    run = SQLiteStorage.get_latest_run_record_by_name("taspo-bench", "first/grpo/searchqa/seed-0")
+    rows = SQLiteStorage.get_logs("taspo-bench", run["name"], run_id=run["id"])
+    print(json.dumps([[row["step"], row["train/loss"]] for row in rows]))
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == ["first/grpo/searchqa/seed-0", [[1, 0.25], [2, 0.5]]]
+    resumed, anew = map(json.loads, result.stdout.splitlines())
+    assert resumed == [[1, 0.25], [2, 0.5], [3, 0.75]]
+    assert anew == [[1, 0.25], [2, 0.5]]
 
 
 def test_an_unknown_logger_and_one_that_is_not_installed_are_refused(monkeypatch):
