@@ -47,6 +47,15 @@ def test_the_papers_other_settings_add_up(env, episodes, turns, prompt_tokens, s
     assert work.optimizer_steps == steps
 
 
+@pytest.mark.parametrize(("env", "turns"), [("alfworld", 2), ("webshop", 2), ("searchqa", 4)])
+def test_the_papers_turns_fit_the_context(env, turns):
+    benchmark = registry.env_class(env)
+    config = resolve("paper", benchmark.presets, {"context": "window", "response": "think"}, env=env)
+    work = workload(config, benchmark, True, False)
+    assert config.window == turns
+    assert config.context_tokens >= work.prompt_tokens_per_turn + work.response_tokens_per_turn
+
+
 @pytest.mark.parametrize(
     ("settings", "tokens"),
     [({}, 32), ({"response": "think"}, 512), ({"response": "think", "response_tokens": 100}, 100)],

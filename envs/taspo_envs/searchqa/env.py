@@ -47,8 +47,16 @@ class SearchQAEnv(TextEnv):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"updates": 60, "learning_rate": 3e-4},
         "standard": {"learning_rate": 3e-4},
-        # The paper's settings of Search-QA where they differ from its others; greedy evaluation.
-        "paper": {"tasks_per_update": 128, "warmup_updates": 15, "kl_coef": 0.001, "eval_temperature": 0.0},
+        # The paper's settings of Search-QA where they differ from its others; greedy evaluation. A prompt of 4096
+        # tokens and a response of 512 fit.
+        "paper": {
+            "tasks_per_update": 128,
+            "warmup_updates": 15,
+            "kl_coef": 0.001,
+            "eval_temperature": 0.0,
+            "window": 4,
+            "context_tokens": 4608,
+        },
         "plan": {"prompt_tokens": 4096, "minibatch_turns": 256},
     }
 

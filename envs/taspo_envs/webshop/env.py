@@ -56,6 +56,7 @@ class WebShopEnv(TextEnv):
         "warm_start": {"clean_weight": 1.0, "target": 0.15},
         "quick": {"updates": 36, "tasks_per_update": 4, "max_turns": 8, "learning_rate": 3e-4},
         "standard": {"max_turns": 10},
+        "paper": {"context_tokens": 4608},  # a prompt of 4096 tokens and a response of 512
         "plan": {"prompt_tokens": 4096, "minibatch_turns": 64},
     }
 
