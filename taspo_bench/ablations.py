@@ -1,4 +1,7 @@
-"""The ablation tables by name: each row is a method with some settings changed, all else as in the run."""
+"""The ablation tables by name: each row is a method with some settings changed, all else as in the run.
+
+``all`` holds the rows of every table once, so that GRPO and TASPO as it stands are trained once for all of them.
+"""
 
 from __future__ import annotations
 
@@ -54,3 +57,14 @@ TABLES: dict[str, tuple[Variant, ...]] = {
     "bank": (GRPO, TASPO, _taspo("bank-4", guidance_bank=4)),
     "controls": (GRPO, TASPO, Variant("random_weights", "random_weights"), Variant("oracle_credit", "oracle_credit")),
 }
+
+AS_IT_STANDS = ("action", "aligned", "turn", "eps-0.4-tau-0.5", "kappa-0.0")
+"""Rows that are TASPO with its defaults under the name that they have in their table."""
+
+
+def _all_rows() -> tuple[Variant, ...]:
+    rows = {row.label: row for row in (GRPO, TASPO, *(row for table in TABLES.values() for row in table))}
+    return tuple(row for row in rows.values() if row.label not in AS_IT_STANDS)
+
+
+TABLES["all"] = _all_rows()

@@ -113,7 +113,7 @@ def run(
 
 @app.command()
 def ablate(
-    table: Annotated[str, typer.Option("--table", help="granularity, source, scope, strength, margin, ...")],
+    table: Annotated[str, typer.Option("--table", help="granularity, source, scope, strength, margin, ..., all.")],
     env: Envs = None,
     seeds: Seeds = "",
     preset: Preset = "quick",

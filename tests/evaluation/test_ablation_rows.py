@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from run_builder import build_run
 
+from taspo_bench import registry
 from taspo_bench.ablations import TABLES
+from taspo_bench.credit import make_scheme
 from taspo_bench.evaluation.publish import write_summary
 from taspo_bench.evaluation.results import read_run
+from taspo_bench.run import Plan
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -34,3 +37,17 @@ def test_the_published_table_names_the_missing_row(tmp_path: Path) -> None:
     (run / "config.json").write_text(json.dumps({**config, "methods": [], "table": "granularity"}))
     write_summary(run)
     assert "action" in (run / "summary.csv").read_text()
+
+
+def test_the_table_of_all_rows_has_every_setting_of_the_others_once() -> None:
+    def settings(table: str) -> list[str]:
+        plan = Plan.make([], ["searchqa"], [0], "quick", "embedded", {}, table)
+        configs = [cell.config for cell in plan.cells() if cell.name != "warm_start"]
+        schemes = [make_scheme(registry.method_class(config.method), config.scheme) for config in configs]
+        rules = [str(vars(scheme).get("rule", "")) for scheme in schemes]
+        return [f"{config.model_copy(update={'scheme': {}})!r} {rule}" for config, rule in zip(configs, rules)]
+
+    everything = settings("all")
+    assert len(everything) == len(set(everything)) > 20
+    for table in TABLES:
+        assert set(settings(table)) <= set(everything), table
