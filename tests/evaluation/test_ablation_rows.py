@@ -45,7 +45,10 @@ def test_the_table_of_all_rows_has_every_setting_of_the_others_once() -> None:
         configs = [cell.config for cell in plan.cells() if cell.name != "warm_start"]
         schemes = [make_scheme(registry.method_class(config.method), config.scheme) for config in configs]
         rules = [str(vars(scheme).get("rule", "")) for scheme in schemes]
-        return [f"{config.model_copy(update={'scheme': {}})!r} {rule}" for config, rule in zip(configs, rules)]
+        return [
+            f"{config.model_copy(update={'scheme': {}})!r} {rule}"
+            for config, rule in zip(configs, rules, strict=True)
+        ]
 
     everything = settings("all")
     assert len(everything) == len(set(everything)) > 20
