@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -23,6 +24,7 @@ LINES = ("-", "--", "-.", ":")
 BASELINE = "#555555"
 INK = "#222222"
 NARROWEST = 4.8
+LEGEND_ROW = 0.19
 MUTED = "#6b6b6b"
 STYLE = {
     "font.size": 9,
@@ -104,10 +106,12 @@ def label_rows(ax: Axes, labels: Sequence[str]) -> None:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
-    """One legend for all panels, under them."""
+    """One legend for all panels, under them; the figure grows by its rows, so that the panels keep their height."""
     longest = max(map(len, labels), default=0)
     fitting = int(figure.get_figwidth() / (0.55 + 0.075 * longest))
-    figure.legend(handles, labels, loc="outside lower center", ncols=max(1, min(len(labels), fitting, 6)))
+    columns = max(1, min(len(labels), fitting, 6))
+    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (math.ceil(len(labels) / columns) - 1))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 @styled

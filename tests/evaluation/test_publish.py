@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import shutil
+import warnings
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -115,6 +116,21 @@ def test_the_curve_of_a_failed_run_ends_no_other_and_the_legend_tells_of_it(tmp_
     assert {len(line.get_xdata()) for ax in figure.axes for line in ax.lines} == {9}
     labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert labels == ["grpo", "taspo (without 1 failed run)"]
+
+
+def test_panels_keep_their_height_however_many_methods_the_legend_names(tmp_path: Path) -> None:
+    def height(methods: list[str]) -> float:
+        path = build_run(tmp_path / str(len(methods)), methods=methods, envs=["alfworld"], seeds=[0], n=6, updates=3)
+        cells = read_run(path).cells
+        figure = learning_curves({cell.key: cell.metrics() for cell in cells}, summarize(cells))
+        assert figure is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # constrained layout warns where it finds no room
+            figure.draw_without_rendering()
+        return float(figure.axes[0].get_window_extent().height)
+
+    few, many = height(["grpo", "taspo"]), height(["grpo", "taspo", *(f"variant-{n}" for n in range(28))])
+    assert many == pytest.approx(few, rel=0.1)
 
 
 def test_a_run_of_one_method_one_benchmark_one_seed_is_published(tmp_path: Path) -> None:
