@@ -1,10 +1,17 @@
-"""The reference study can be made again: one of its cells, at smoke size, gives the figures that are kept of it."""
+"""The reference study can be made again.
+
+One of its cells, at smoke size, gives the figures that are kept of it; its later tables come from the raw
+results beside them.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+import subprocess
+import sys
+import tarfile
 
 import pytest
 import torch
@@ -14,6 +21,8 @@ from test_cli import taspo_bench
 
 STUDY = ROOT / "results/reference"
 CELL = "taspo/searchqa/seed-10"
+TABLES = {"ablations": "ablations", "fifth_seed": "fifth_seed", "smollm2": "language_model"}
+"""Runs whose raw results are kept, and the folder of their tables."""
 SMALLER = ["--preset", "smoke", "--set", "eval_tasks=10"]
 
 
@@ -39,3 +48,19 @@ def test_a_cell_of_the_study_gives_the_kept_figures_again(tmp_path):
         assert line == pytest.approx(expected, rel=1e-3, abs=1e-5)
     evaluation = json.loads((out / "cells" / CELL / "eval.json").read_text())
     assert {name: split["success"] for name, split in evaluation["splits"].items()} == kept["success"]
+
+
+@pytest.mark.parametrize("run", sorted(path.name.removesuffix(".tar.xz") for path in (STUDY / "raw").glob("*")))
+def test_a_table_comes_from_its_raw_results(run, tmp_path):
+    with tarfile.open(STUDY / "raw" / f"{run}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    result = taspo_bench("compare", tmp_path / run, "--out", tmp_path / "out")
+    assert result.returncode == 0, result.stderr
+    published = STUDY / TABLES[run]
+    for name in ("summary.md", "summary.csv"):
+        assert (tmp_path / "out" / name).read_text() == (published / name).read_text(), name
+
+
+def test_the_differences_of_five_seeds_come_from_the_published_summaries():
+    printed = subprocess.run([sys.executable, STUDY / "five_seeds.py"], capture_output=True, text=True, check=True)
+    assert printed.stdout == (STUDY / "five_seeds.md").read_text()

@@ -2,8 +2,8 @@
 
     python results/reference/five_seeds.py > results/reference/five_seeds.md
 
-It reads the seeds 10 to 13 from summary.json and seed 14 from fifth_seed/summary.json; GRPO's own seed comes from the same file
-as the rival's. Differences of seeds have Student's interval.
+It reads the seeds 10 to 13 from summary.json and seed 14 from fifth_seed/summary.json; a rival and GRPO are compared
+within the same file. The mean of the five differences has Student's interval.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ def successes(path: Path) -> dict[tuple[str, str, str, int], float]:
 
 def main() -> None:
     """Print a table for each benchmark, in points of success."""
-    early, late = successes(HERE / "summary.json"), successes(HERE / "fifth_seed/summary.json")
-    rivals = list(dict.fromkeys(method for _, _, method, _ in late if method not in ("grpo", "warm_start")))
-    for env in dict.fromkeys(env for _, env, _, _ in late):
+    first, fifth = successes(HERE / "summary.json"), successes(HERE / "fifth_seed/summary.json")
+    success = {key: value for key, value in first.items() if key[3] != SEEDS[-1]} | fifth
+    rivals = list(dict.fromkeys(method for _, _, method, _ in fifth if method != "grpo"))
+    for env in dict.fromkeys(env for _, env, _, _ in fifth):
         print(f"### {env}\n\n| method - grpo | {' | '.join(COLUMNS)} |\n| --- | ---: | ---: | ---: |")
         for rival in rivals:
             cells = []
             for column in COLUMNS:
-                sources = [(late if seed == SEEDS[-1] else early, seed) for seed in SEEDS]
-                estimate = t_estimate([100 * (s[column, env, rival, n] - s[column, env, "grpo", n]) for s, n in sources])
+                keys = [(column, env, rival, seed) for seed in SEEDS]
+                gains = [100 * (success[key] - success[column, env, "grpo", key[3]]) for key in keys]
+                estimate = t_estimate(gains)
                 cells.append(f"{estimate.value:+.1f} [{estimate.low:.1f}, {estimate.high:.1f}]")
             print(f"| {rival} | {' | '.join(cells)} |")
         print()
