@@ -1,4 +1,4 @@
-"""What results depend on besides their settings: versions of packages, the commit of the source."""
+"""What results depend on besides their settings: versions of packages, the commit of the source, the processor."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import subprocess
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 
 def provenance() -> dict[str, object]:
@@ -18,6 +22,15 @@ def versions() -> dict[str, str]:
     """Versions of what the numbers depend on."""
     packages = ("taspo-bench", "torch", "transformers", "tokenizers", "numpy", "gymnasium")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def processor(device: torch.device) -> str:
+    """What the last bits of a product depend on: the graphics processor, or the instructions that PyTorch uses here."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
 
 
 def git_hash() -> str:

@@ -20,6 +20,7 @@ LABELS = {
     "updates": "updates",
     "tasks_per_update": "tasks an update",
     "group_size": "rollouts a task",
+    "processor": "processor",
 }
 
 Settings = dict[str, tuple[Any, ...]]

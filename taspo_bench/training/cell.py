@@ -21,7 +21,7 @@ from taspo_bench.evaluation.evaluate import evaluate, evaluation_splits
 from taspo_bench.evaluation.results import evaluation_record, split_record
 from taspo_bench.files import write_json
 from taspo_bench.policies.language_model import LanguageModel
-from taspo_bench.provenance import provenance
+from taspo_bench.provenance import processor, provenance
 from taspo_bench.training import record
 from taspo_bench.training.analyzer import make_analyzer
 from taspo_bench.training.checkpoint import load_trainer, save_trainer
@@ -83,6 +83,7 @@ def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
                 "splits": {name: {"n": len(split), "sha256": split.sha256} for name, split in splits.items()},
                 "warm_start_card": warm_start_card(config),
                 "note": warm_start_note(config, env),
+                "processor": processor(policy.device),
                 **provenance(),
             },
         )

@@ -86,22 +86,25 @@ def test_summary_json_holds_the_averaging_rule_and_every_cell(run: Path) -> None
 def test_a_line_of_each_benchmark_says_what_was_run(tmp_path: Path) -> None:
     path = small(tmp_path / "run")
     settings = {"policy": "tiny", "eval_temperature": 1.0, "max_turns": 12, "tasks_per_update": 8, "group_size": 4}
+    settings["processor"] = "x86_64 AVX2"
     set_in_cells(path, **settings, warm_start_card={"sha256": {"model.safetensors": "cd" * 32}})
     write_summary(path)
     head, table = (path / "summary.md").read_text().split("\n### ", 1)
     assert head == (
         "# Results\n\n- alfworld: preset quick; data embedded 1; sha256 abababababab; policy tiny; "
         "warm start cdcdcdcdcdcd; evaluation temperature 1; step limit 12; updates 3; tasks an update 8; "
-        "rollouts a task 4\n"
+        "rollouts a task 4; processor x86_64 AVX2\n"
     )
     assert table.startswith("Success (%)\n\n| method |")
     kept = json.loads((path / "summary.json").read_text())["settings"]["alfworld"]
     assert (kept["preset"], kept["data_sha256"], kept["max_turns"]) == (["quick"], ["ab" * 6], [12])
 
     longer = build_run(tmp_path / "longer", methods=["grpo"], envs=["alfworld"], seeds=[0], n=6, updates=9)
-    set_in_cells(longer, **settings)
+    set_in_cells(longer, **{**settings, "processor": "x86_64 AVX512"})
     compare([path, longer], out=tmp_path / "both")
-    assert "step limit 12; updates differs (3, 9); tasks an update 8" in (tmp_path / "both/summary.md").read_text()
+    both = (tmp_path / "both/summary.md").read_text()
+    assert "step limit 12; updates differs (3, 9); tasks an update 8" in both
+    assert "processor differs (x86_64 AVX2, x86_64 AVX512)" in both
 
 
 def test_the_curve_of_a_failed_run_ends_no_other_and_the_legend_tells_of_it(tmp_path: Path) -> None:

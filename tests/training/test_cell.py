@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from chat_world import chat_policy
 from taspo_bench.config import WARM_START, resolve
@@ -92,6 +93,7 @@ def test_the_configuration_names_data_splits_and_warm_start(whole):
     assert record["splits"]["valid_seen"]["sha256"] == env.splits()["valid_seen"].sha256
     assert record["max_turns"] == env.max_steps
     assert record["note"] == ""
+    assert record["processor"].endswith(torch.backends.cpu.get_cpu_capability())
 
 
 def test_a_warm_start_cell_is_evaluated_and_not_trained(tmp_path):
