@@ -25,7 +25,7 @@ def versions() -> dict[str, str]:
 
 
 def processor(device: torch.device) -> str:
-    """What the last bits of a product depend on: the graphics processor, or the instructions that PyTorch uses here."""
+    """What the last bits of a product depend on: the graphics processor, or the instructions PyTorch uses here."""
     import torch
 
     if device.type == "cuda":
