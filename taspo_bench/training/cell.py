@@ -60,6 +60,17 @@ def warm_start_note(config: CellConfig, env: TextEnv) -> str:
     )
 
 
+def bank_note(config: CellConfig, tasks: int) -> str:
+    """One line if a bank of past successes stays empty since no training task comes twice; else empty."""
+    drawn = config.updates * config.tasks_per_update
+    if not config.guidance_bank or drawn > tasks:
+        return ""
+    return (
+        f"{config.env}: guidance_bank {config.guidance_bank} changes nothing: {drawn} groups of {tasks} training tasks "
+        "play none twice; more updates or tasks_per_update do"
+    )
+
+
 def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
     """Train and evaluate. Goes on where an earlier try was broken off; ``eval.json`` is written last.
 
@@ -82,7 +93,9 @@ def run_cell(config: CellConfig, folder: Path, notify: Notify = silent) -> None:
                 "data_stamp": asdict(env.data_stamp()),
                 "splits": {name: {"n": len(split), "sha256": split.sha256} for name, split in splits.items()},
                 "warm_start_card": warm_start_card(config),
-                "note": warm_start_note(config, env),
+                "note": " ".join(
+                    filter(None, (warm_start_note(config, env), bank_note(config, len(splits["train"]))))
+                ),
                 "processor": processor(policy.device),
                 **provenance(),
             },

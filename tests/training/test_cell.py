@@ -13,7 +13,7 @@ from chat_world import chat_policy
 from taspo_bench.config import WARM_START, resolve
 from taspo_bench.episode import read_episodes
 from taspo_bench.registry import make_env
-from taspo_bench.training.cell import run_cell, warm_start_note
+from taspo_bench.training.cell import bank_note, run_cell, warm_start_note
 
 SMALL = {"updates": 3, "tasks_per_update": 3, "group_size": 4, "eval_tasks": 4, "save_every": 1}
 
@@ -125,3 +125,9 @@ def test_a_warm_start_for_other_data_is_said_so():
 
     note = warm_start_note(settings(), Elsewhere())
     assert "trained on embedded data" in note and "taspo-bench warm-start" in note
+
+
+def test_a_bank_that_stays_empty_is_noted():
+    config = settings().model_copy(update={"guidance_bank": 4, "updates": 5, "tasks_per_update": 2})
+    assert "guidance_bank 4 changes nothing: 10 groups of 10" in bank_note(config, 10)
+    assert bank_note(config, 9) == "" and bank_note(config.model_copy(update={"guidance_bank": 0}), 10) == ""
