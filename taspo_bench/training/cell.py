@@ -66,7 +66,7 @@ def bank_note(config: CellConfig, tasks: int) -> str:
     if not config.guidance_bank or drawn > tasks:
         return ""
     return (
-        f"{config.env}: guidance_bank {config.guidance_bank} changes nothing: {drawn} groups of {tasks} training tasks"
+        f"{config.env}: guidance_bank {config.guidance_bank} has no effect: {drawn} groups of {tasks} train tasks"
         " play none twice; more updates or tasks_per_update do"
     )
 

@@ -129,5 +129,5 @@ def test_a_warm_start_for_other_data_is_said_so():
 
 def test_a_bank_that_stays_empty_is_noted():
     config = settings().model_copy(update={"guidance_bank": 4, "updates": 5, "tasks_per_update": 2})
-    assert "guidance_bank 4 changes nothing: 10 groups of 10" in bank_note(config, 10)
+    assert "guidance_bank 4 has no effect: 10 groups of 10" in bank_note(config, 10)
     assert bank_note(config, 9) == "" and bank_note(config.model_copy(update={"guidance_bank": 0}), 10) == ""
