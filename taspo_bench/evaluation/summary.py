@@ -229,7 +229,12 @@ def _mark_best(results: Sequence[Result], outcomes: Sequence[Outcomes]) -> list[
 def _difference(ours: Outcomes, theirs: Outcomes) -> tuple[float, float]:
     if is_alike(mean(ours.draws)) or is_alike(mean(theirs.draws)):
         return difference_interval(_success(ours), _success(theirs))
-    return percentile_interval(mean(ours.draws) - mean(theirs.draws_beside(ours)))
+    draws = mean(ours.draws) - mean(theirs.draws_beside(ours))
+    if is_alike(draws):
+        # they won the same tasks, as far as was asked: as many may differ as a run that never wins may win
+        value, reach = float(draws.mean()), wilson(0, ours.won.shape[1])[1]
+        return value - reach, value + reach
+    return percentile_interval(draws)
 
 
 def _success(outcome: Outcomes, statistic: Statistic = mean) -> Estimate:
@@ -284,7 +289,12 @@ def _relative(pairs: Sequence[tuple[Outcomes, Outcomes]]) -> Estimate | None:
     if not np.isfinite(value):
         return None
     gains = [relative_gain(mean(ours.draws), mean(theirs.draws_beside(ours))) for ours, theirs in pairs]
-    return Estimate(float(value), *percentile_interval(np.mean(gains, axis=0)))
+    draws = np.mean(gains, axis=0)
+    if is_alike(draws[np.isfinite(draws)]):  # a baseline that wins nothing in a draw has no gain there
+        bounds = [100 * np.array(_difference(ours, theirs)) / theirs.won.mean() for ours, theirs in pairs]
+        low, high = np.mean(bounds, axis=0)
+        return Estimate(float(value), max(-100.0, float(low)), float(high))
+    return Estimate(float(value), *percentile_interval(draws))
 
 
 def _gaps(outcomes: Sequence[Outcomes]) -> list[Gap]:

@@ -97,6 +97,20 @@ def test_runs_that_are_all_alike_do_not_look_certain() -> None:
     assert t_estimate([0.9, 0.95], 0.0, 1.0).high == 1.0
 
 
+def test_methods_that_won_the_same_tasks_do_not_look_equal_for_certain(tmp_path: Path) -> None:
+    skill = flat({"warm_start": 0.1, "grpo": 0.5, "taspo": 0.5})
+    path = build_run(tmp_path / "run", envs=["alfworld"], seeds=[0], n=24, skill=skill)
+    record = json.loads((path / "cells/grpo/alfworld/seed-0/eval.json").read_text())
+    for split in record["splits"].values():  # one win of 24, so that some draws of tasks hold none
+        for place, task in enumerate(split["tasks"].values()):
+            task["won"] = place == 0
+    for method in ("grpo", "taspo"):
+        dump(path / f"cells/{method}/alfworld/seed-0/eval.json", {**record, "method": method})
+    for gain in summarize(read_run(path).cells).gains:
+        assert gain.difference == Estimate(0.0, pytest.approx(-0.138, abs=1e-3), pytest.approx(0.138, abs=1e-3))
+        assert gain.relative.low == -100.0 and gain.relative.high > 300.0
+
+
 def test_runs_of_equal_seeds_are_drawn_together(tmp_path: Path) -> None:
     """Seeds that are easy for both methods do not blur their difference."""
 
